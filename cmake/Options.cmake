@@ -1,0 +1,13 @@
+# Warnings and sanitizers every target of the project is built with, through the interface target ps_options.
+add_library(ps_options INTERFACE)
+target_compile_options(ps_options INTERFACE
+  $<$<COMPILE_LANGUAGE:C>:-Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla>)
+target_compile_definitions(ps_options INTERFACE _GNU_SOURCE)
+if(PS_WERROR)
+  target_compile_options(ps_options INTERFACE $<$<COMPILE_LANGUAGE:C>:-Werror>)
+endif()
+if(PS_SANITIZE)
+  target_compile_options(ps_options INTERFACE $<$<COMPILE_LANGUAGE:C>:-fsanitize=${PS_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined>)
+  target_link_options(ps_options INTERFACE -fsanitize=${PS_SANITIZE})
+endif()
+target_include_directories(ps_options INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/src)

@@ -1,0 +1,184 @@
+/* The one interface between thinking (src/) and number crunching (kernels/): a typed table of operations per backend.
+ *
+ * Rank-local: no MPI and no files on this side. A backend holds one device (a GPU, or the CPU's cores); a system is what is
+ * prepared once per optics; a frame is one recording's counts and what was reduced from them. Data flows
+ *
+ *     system_create -> (weights) -> system_prepare                        once per optics
+ *     frame_create -> frame_put ... -> frame_means -> frame_reduce        per frame; a batch shares one evaluation of the transfer
+ *     solve, ssb                                                          per frame and strength
+ *
+ * Results never depend on how frames are batched or in which chunks counts arrive. All arrays named here are host memory unless
+ * said otherwise; what a backend keeps on its device is its own. Formulas: docs/physics.md, sections named below. */
+#ifndef PS_KERNELS_BACKEND_H
+#define PS_KERNELS_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/error.h"
+#include "core/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { PS_N_ABERRATIONS = 14, PS_MAX_ALIASES = 64 };
+
+/* Physics section 2: the probe and the sample, in Angstrom and radian. Aberrations in the order of ps_aberration_orders. */
+typedef struct {
+    double wavelength_A;
+    double semiangle_rad;
+    double pitch_rad[2];                /* angular size of a detector pixel along row, column */
+    double C_A[PS_N_ABERRATIONS];       /* C_nm */
+    double angle_rad[PS_N_ABERRATIONS]; /* phi_nm, 0 where m = 0 */
+    double thickness_A;
+    double tilt_rad[2];                 /* sample tilt, scan frame */
+    bool mirrored_probe;                /* P(q-k) instead of P(k-q): reproduces published packages, for comparison only */
+} ps_probe;
+
+/* (n, m) of each aberration: (1,0) (1,2) (2,1) (2,3) (3,0) (3,2) (3,4) (4,1) (4,3) (4,5) (5,0) (5,2) (5,4) (5,6). */
+extern const int ps_aberration_orders[PS_N_ABERRATIONS][2];
+
+/* Physics section 4: one scan frequency and its aliases. Entry 0 of a system's list is the scan's zero frequency, which is
+ * never solved (only SSB uses its aliases); every other entry is solved. An entry stands for its conjugate partner too when
+ * `multiplicity` is 2; it is 1 for self-conjugate frequencies and for lines whose fine-grid Nyquist alias makes both partners
+ * necessary (then both are in the list, and an image is the inverse transform's real part). */
+typedef struct {
+    int32_t row, column;  /* FFT order; column may exceed scan_columns/2: then g is the conjugate of the stored partner */
+    int32_t n_aliases;    /* 0 ... PS_MAX_ALIASES */
+    int32_t multiplicity; /* 1 or 2 */
+    int64_t first_alias;  /* index into the alias arrays */
+} ps_frequency;
+
+/* Everything a backend must know to prepare one optics. Built by ps_plan_build; read-only; a backend copies what it keeps. */
+typedef struct {
+    ps_probe probe;
+    int64_t scan_rows, scan_columns;
+    int64_t detector_rows, detector_columns;
+    int64_t upsampling;             /* U: images are [scan_rows*U, scan_columns*U] */
+    double scan_step_A[2];
+    int64_t n_active;               /* pixels whose aperture is not zero and that are not bad */
+    const int32_t *active;          /* [n_active] detector_row * detector_columns + detector_column, ascending */
+    const double *k_row, *k_column; /* [n_active] 1/Angstrom, scan frame */
+    int64_t n_frequencies;
+    const ps_frequency *frequencies; /* [n_frequencies] */
+    int64_t n_aliases;
+    const int32_t *fine_row, *fine_column; /* [n_aliases] index into the fine grid, FFT order */
+    const double *q_row, *q_column;        /* [n_aliases] 1/Angstrom */
+    const double *prior_phase;             /* [n_aliases] prior(q) of the phase method, >= 1 */
+    const double *prior_complex;           /* [n_aliases] prior(q) of the complex method, >= 1 */
+} ps_system_desc;
+
+enum { PS_METHOD_PHASE = 1, PS_METHOD_COMPLEX = 2, PS_METHOD_SSB = 4 }; /* bits; a ps_methods is their sum */
+typedef unsigned ps_methods;
+typedef enum { PS_SSB_WAVE, PS_SSB_PHASE } ps_ssb_estimator;
+typedef struct { double amplitude, phase; } ps_strength; /* amplitude is ignored by the phase method; both > 0 */
+
+typedef struct ps_backend ps_backend;
+typedef struct ps_system ps_system;
+typedef struct ps_frame ps_frame;
+
+typedef struct {
+    int device;                 /* ordinal among the visible devices; ignored by cpu */
+    int n_threads;              /* CPU threads; 0: all of OpenMP's */
+    size_t memory_budget_bytes; /* of the device's memory; 0: what is free, less a reserve */
+} ps_backend_options;
+
+/* What solve leaves. Any pointer may be NULL: then that part is not computed where that saves work. */
+typedef struct {
+    float *phase_f32, *log_amplitude_f32;  /* [n_strengths, scan_rows*U, scan_columns*U] rad, 1; log_amplitude: complex method */
+    double *phase_f64, *log_amplitude_f64; /* the same in double (as accurate as the backend's precision) */
+    double *residual;                      /* [n_strengths] sum over the full plane but zero of section 5's residual */
+    double *influence;                     /* [n_strengths] the same sum of tr((N + D)^-1 N) */
+} ps_solution;
+
+/* Bytes a system with its frames will take on the device, and how the pixels of g are chunked inside the budget. */
+typedef struct {
+    size_t system_bytes;    /* kept per prepared optics */
+    size_t frame_bytes;     /* kept per frame of a batch: counts, right sides */
+    size_t workspace_bytes; /* one chunk of g, FFT workspace, images: at peak, once per rank */
+    int64_t pixels_per_chunk;
+    int64_t frames_per_batch; /* at most `max_frames` asked for */
+    size_t peak_bytes;        /* with that batch; never above the budget */
+} ps_memory_plan;
+
+typedef struct {
+    char name[128];      /* "NVIDIA H200", or the CPU's name */
+    char precision[64];  /* how N is accumulated: "float64", "float32 products, float64 sums", ... */
+    char versions[256];  /* driver, runtime, libraries, instruction set */
+    size_t memory_bytes; /* of the device, in all */
+    int n_threads;
+} ps_device_info;
+
+typedef struct {
+    /* --- required --- */
+    const char *name; /* "cpu-reference", "cpu-fast", "cuda" */
+    ps_code (*open)(const ps_backend_options *options, ps_backend **backend, ps_error *error);
+    void (*close)(ps_backend *backend); /* NULL is allowed here and in every destroy */
+    void (*device_info)(const ps_backend *backend, ps_device_info *info);
+
+    /* Plans memory without touching a device; PS_E_MEMORY when not even one frame with the smallest chunk fits `budget_bytes`
+     * (0: unlimited). The system later built from the same arguments keeps to it. */
+    ps_code (*memory_plan)(const ps_system_desc *desc, ps_methods methods, ps_dtype dtype, size_t budget_bytes, int64_t max_frames,
+                           ps_memory_plan *plan, ps_error *error);
+
+    /* Copies what it needs of desc. `methods` says what will be asked for: PS_METHOD_* bits. Weights start as 1. */
+    ps_code (*system_create)(ps_backend *backend, const ps_system_desc *desc, ps_methods methods, ps_system **system, ps_error *error);
+    void (*system_destroy)(ps_system *system);
+    /* weights: [n_active], > 0 and finite. What was prepared before is dropped. */
+    ps_code (*system_set_weights)(ps_system *system, const double *weights, ps_error *error);
+    /* N of the asked methods, scales, the eigenbasis of the phase method (section 5). Both from one evaluation of the transfer. */
+    ps_code (*system_prepare)(ps_system *system, ps_error *error);
+
+    /* One recording of `dtype` counts; values equal to ps_dtype_marker(dtype) count as 0 and are reported by frame_means. */
+    ps_code (*frame_create)(ps_system *system, ps_dtype dtype, ps_frame **frame, ps_error *error);
+    void (*frame_destroy)(ps_frame *frame);
+    /* counts: [n_positions, detector_rows, detector_columns] of the frame's dtype; positions count through the scan row by row. Each
+     * position is put exactly once, in any order of chunks. The buffer is free again on return. */
+    ps_code (*frame_put)(ps_frame *frame, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error);
+    /* mean: [n_active] scan-mean counts of each active pixel; n_marked: [n_active] positions that held the marker. Either may be NULL. */
+    ps_code (*frame_means)(ps_frame *frame, double *mean, int64_t *n_marked, ps_error *error);
+    /* g = FFT over scan / (positions * dose) (section 3), then b and power of the prepared methods and the SSB sums, for frames
+     * of one system; dose: [n_frames], > 0. The system must be prepared when it was created with phase or complex. */
+    ps_code (*frame_reduce)(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error);
+    /* method: PS_METHOD_PHASE or PS_METHOD_COMPLEX; strengths: [n_strengths]. The frame must be reduced. Section 5. */
+    ps_code (*solve)(ps_frame *frame, ps_methods method, int64_t n_strengths, const ps_strength *strengths, const ps_solution *solution,
+                     ps_error *error);
+    /* phase: [scan_rows*U, scan_columns*U] rad, either or both pointers; loss: only PS_SSB_PHASE, may be NULL. Section 6. */
+    ps_code (*ssb)(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f32, double *phase_f64, double *loss, ps_error *error);
+    /* power: sum over the full plane but zero of g^H W g. */
+    ps_code (*frame_power)(ps_frame *frame, double *power, ps_error *error);
+    /* scales of section 5; amplitude may be NULL. */
+    ps_code (*system_scales)(ps_system *system, ps_methods method, double *amplitude, double *phase, ps_error *error);
+
+    /* --- inspection, for tests and fitting; complex values are (real, imaginary) pairs of doubles --- */
+    /* transfer: [n_aliases of the frequency, n_active, 2 (amplitude, phase)] complex */
+    ps_code (*get_transfer)(ps_system *system, int64_t frequency, double *transfer, ps_error *error);
+    /* normal: [dim, dim] complex, Hermitian, row-major; dim = n_aliases (phase) or 2 n_aliases (complex: amplitudes first) */
+    ps_code (*get_normal)(ps_system *system, ps_methods method, int64_t frequency, double *normal, ps_error *error);
+    /* eigenvalues: [n_aliases] of prior^-1/2 N prior^-1/2, ascending */
+    ps_code (*get_eigenvalues)(ps_system *system, int64_t frequency, double *eigenvalues, ps_error *error);
+    /* right_side: [dim] complex; power: one value, may be NULL */
+    ps_code (*get_right_side)(ps_frame *frame, ps_methods method, int64_t frequency, double *right_side, double *power, ps_error *error);
+    /* spectrum: [n_active] complex, g(q, k) of the frequency */
+    ps_code (*get_spectrum)(ps_frame *frame, int64_t frequency, double dose, double *spectrum, ps_error *error);
+} ps_backend_ops;
+
+/* Each backend's structs begin with the ops they belong to, so that callers need only the handle. */
+struct ps_backend { const ps_backend_ops *ops; };
+struct ps_system { const ps_backend_ops *ops; };
+struct ps_frame { const ps_backend_ops *ops; };
+
+extern const ps_backend_ops ps_backend_cpu_reference; /* plain float64, the oracle */
+extern const ps_backend_ops ps_backend_cpu_fast;
+#ifdef PS_WITH_CUDA
+extern const ps_backend_ops ps_backend_cuda;
+/* Devices the CUDA runtime shows (CUDA_VISIBLE_DEVICES applied); PS_E_BACKEND with the driver's reason when there are none. */
+ps_code ps_cuda_device_count(int *count, ps_error *error);
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

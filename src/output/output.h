@@ -1,0 +1,113 @@
+/* The output file: one HDF5 file, NeXus conventions, valid at every instant. docs/file-format.md is its reference.
+ *
+ * Life of a file: one rank creates it at full size under a temporary name, flushes, closes and renames it; all ranks open it with
+ * MPI-IO; from then on only raw data is written, independently, each frame's state last. Whatever is killed, the file opens and
+ * tells the truth about which frames are done. */
+#ifndef PS_OUTPUT_OUTPUT_H
+#define PS_OUTPUT_OUTPUT_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/error.h"
+#include "job/job.h"
+#include "optics/plan.h"
+
+typedef enum { PS_FRAME_PENDING = 0, PS_FRAME_DONE = 1, PS_FRAME_FAILED = 2 } ps_frame_state;
+
+/* Seconds per stage that every frame records; the last column is the peak resident memory's companion in /frames/peak_memory_bytes. */
+#define PS_STAGES(X)                                                                                                                       \
+    X(PS_STAGE_READ, "read")       /* reading and decompression */                                                                         \
+    X(PS_STAGE_PUT, "put")         /* handing counts to the backend */                                                                     \
+    X(PS_STAGE_PREPARE, "prepare") /* only on the frame that prepared its optics */                                                        \
+    X(PS_STAGE_REDUCE, "reduce")   /* FFT, right sides, SSB sums */                                                                        \
+    X(PS_STAGE_SOLVE, "solve")     /* solutions and images of phase and complex */                                                         \
+    X(PS_STAGE_SSB, "ssb")                                                                                                                 \
+    X(PS_STAGE_WRITE, "write")
+
+typedef enum {
+#define X(stage, name) stage,
+    PS_STAGES(X)
+#undef X
+        PS_N_STAGES
+} ps_stage;
+const char *ps_stage_name(ps_stage stage);
+
+/* What one optics group contributes to the file; pointers are borrowed during ps_output_create. */
+typedef struct {
+    const char *given;          /* the optics file's or object's text */
+    const char *used;           /* canonical JSON of what was used */
+    const ps_plan *plan;
+    const uint8_t *bad;         /* [detector_rows, detector_columns] pixels left out, of any kind */
+    int64_t n_bad_file, n_bad_mask, n_bad_hot; /* how many of each kind */
+} ps_output_optics;
+
+typedef struct {
+    const char *source;
+    int64_t bytes, mtime_ns;
+    uint32_t checksum;          /* CRC-32 of the named file's first and last MiB */
+    const char *acquisition_time; /* ISO 8601 or "" */
+    int64_t optics;             /* index */
+} ps_output_frame_source;
+
+typedef struct {
+    const char *key, *value;
+} ps_output_note;
+
+typedef struct {
+    const ps_job *job;          /* methods, strengths, names */
+    int64_t n_frames;
+    const ps_output_frame_source *frames; /* [n_frames] */
+    int64_t n_optics;
+    const ps_output_optics *optics; /* [n_optics] */
+    int64_t image_rows, image_columns;
+    double image_step_A[2];
+    int64_t n_curve_strengths;  /* points of the residual/influence/gcv curves of an automatic strength */
+    const double *curve_strengths; /* [n_curve_strengths] */
+    int64_t n_notes;            /* provenance: program, version, commit, libraries, command line, MPI layout, Slurm variables ... */
+    const ps_output_note *notes; /* [n_notes], one string dataset each in /entry/process_1 */
+} ps_output_spec;
+
+/* One method's results of one frame. n_curve is n_strengths, or n_curve_strengths when the strength is automatic. */
+typedef struct {
+    const float *phase, *log_amplitude; /* [n_strengths, image_rows, image_columns]; log_amplitude NULL for phase */
+    const double *residual, *influence, *gcv; /* [n_curve] */
+    double chosen_strength;             /* automatic: the one used; otherwise the strength of least gcv in the list */
+} ps_method_result;
+
+typedef struct {
+    const ps_method_result *phase, *complex_; /* NULL: method not asked for */
+    const float *ssb_phase;                   /* [image_rows, image_columns] or NULL */
+    double ssb_loss;                          /* NAN: estimator without a loss */
+    double dose, power;
+    int64_t n_excluded;                       /* active pixels left out in this frame only (markers) */
+    double seconds[PS_N_STAGES];
+    int64_t peak_memory_bytes;                /* of the process so far */
+    const char *device;
+} ps_frame_result;
+
+typedef struct ps_output ps_output;
+
+/* Rank-local, called by one rank: creates the file. PS_E_ARGUMENT when it exists and overwrite is false (untouched then). */
+ps_code ps_output_create(const char *path, bool overwrite, const ps_output_spec *spec, ps_error *error);
+/* Collective over communicator: opens an existing file for writing. Errors are agreed on by all ranks. */
+ps_code ps_output_open(const char *path, MPI_Comm communicator, ps_output **output, ps_error *error);
+/* Rank-local. Images and curves, then the CRC of all of them and the frame's row, then (flushed) its state. Refuses non-finite values
+ * with PS_E_NUMERIC and writes nothing then. */
+ps_code ps_output_write_frame(ps_output *output, int64_t frame, const ps_frame_result *result, ps_error *error);
+ps_code ps_output_fail_frame(ps_output *output, int64_t frame, const char *reason, ps_error *error);
+/* Rank-local: weights and scales of a prepared optics; scale_* NAN when the method is not used. */
+typedef struct {
+    const double *weights; /* [n_active] */
+    double dose, scale_phase, scale_complex_amplitude, scale_complex_phase;
+    const char *backend, *precision; /* what prepared it */
+} ps_output_prepared;
+ps_code ps_output_write_prepared(ps_output *output, int64_t optics, const ps_output_prepared *prepared, ps_error *error);
+/* Collective: writes end time and counts (rank 0), closes. */
+ps_code ps_output_close(ps_output *output, ps_error *error);
+
+/* Rank-local: states of all frames of a file on disk (also while it is being written); *states is malloc'd, [n]. */
+ps_code ps_output_states(const char *path, int64_t *n, uint8_t **states, ps_error *error);
+
+#endif
