@@ -4,6 +4,8 @@
 
 #include "optics/optics.h"
 
+enum { PS_MAX_UPSAMPLING = 64 };
+
 typedef struct {
     int64_t scan_rows, scan_columns;
     int64_t detector_rows, detector_columns;
