@@ -6,7 +6,24 @@
 
 #include "job/job.h"
 
-/* Collective over communicator: frames are spread over ranks, each frame's files are the same whatever the number of ranks and threads. */
-ps_code ps_simulate(const ps_job *job, MPI_Comm communicator, ps_error *error);
+/* What a simulate job will do, for `ptyseries check`. */
+typedef struct {
+    int64_t upsampling;                  /* object grid relative to the scan grid */
+    int64_t object_rows, object_columns;
+    double object_step_A[2];
+    double lattice_A[2][2];              /* crystal: the two cell vectors (row, column) used, fitted to the scan area; else 0 */
+    int64_t n_atoms;                     /* crystal, without defects */
+    int64_t bytes_per_frame;             /* of raw counts, before compression */
+    int64_t memory_bytes;                /* at peak per rank, inside the budget */
+    int64_t scratch_bytes;               /* temporary file beside the output per rank; 0: counts fit in memory */
+} ps_simulate_plan;
+
+/* Rank-local. PS_E_JOB says what cannot be simulated and why. */
+ps_code ps_simulate_check(const ps_job *job, ps_simulate_plan *plan, ps_error *error);
+
+/* Collective over communicator; every rank returns the same code. Frames are spread over ranks; each frame's files are the same whatever
+ * the number of ranks and threads. Without overwrite an existing master is PS_E_ARGUMENT and nothing is written. A frame's master
+ * appears last, by rename: where it stands, the frame is whole. */
+ps_code ps_simulate(const ps_job *job, bool overwrite, MPI_Comm communicator, ps_error *error);
 
 #endif
