@@ -61,6 +61,16 @@ typedef struct {
     int64_t frames_per_file;   /* positions in one data file; 0: one scan's worth in one file */
 } ps_job_simulate;
 
+typedef enum { PS_CENTRE_NONE, PS_CENTRE_MEDIAN, PS_CENTRE_FILE } ps_histogram_centre;
+
+typedef struct {
+    int64_t n_bins;
+    bool automatic_range;       /* range "auto": from the data */
+    double range[2];            /* lowest edge, highest edge; unused when automatic */
+    ps_histogram_centre centre; /* what is subtracted from each pixel first */
+    char *centre_file;          /* "file.npy" or "file.h5:/dataset", absolute; NULL unless PS_CENTRE_FILE */
+} ps_job_histogram;
+
 typedef struct {
     ps_task task;
     char *path;           /* of the job file, absolute; NULL: embedded */
@@ -72,6 +82,7 @@ typedef struct {
     ps_job_optics optics;
     int64_t upsampling; /* 0: auto */
     ps_weights weights;
+    bool mirrored_probe; /* probe_form "published": P(q-k), for comparison with published packages only */
     bool ssb_enabled;
     ps_ssb_estimator ssb_estimator;
     ps_job_method phase, complex_;
@@ -81,6 +92,7 @@ typedef struct {
     double memory_budget_GiB; /* 0: not given */
     int64_t n_threads;        /* 0: all */
     ps_job_simulate simulate;
+    ps_job_histogram histogram;
 } ps_job;
 
 /* Reads, applies `settings` ("path.to.key=value", value as JSON or else a string), checks everything that can be known without

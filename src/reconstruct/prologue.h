@@ -1,0 +1,71 @@
+/* From a job to what will be done: the recordings, their optics groups, masks and plans. `check` prints it, `run` works through it.
+ *
+ * Rank-local and deterministic: every rank builds it for itself from the same files and gets the same. docs/physics.md section 4. */
+#ifndef PS_RECONSTRUCT_PROLOGUE_H
+#define PS_RECONSTRUCT_PROLOGUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "input/reader.h"
+#include "input/series.h"
+#include "job/job.h"
+#include "optics/plan.h"
+
+/* Why a pixel is left out; bits of ps_run_group.bad. A pixel counts once, for the first of file, mask, hot that names it. */
+enum { PS_BAD_FILE = 1, PS_BAD_MASK = 2, PS_BAD_HOT = 4 };
+
+typedef struct {
+    ps_recording info; /* zeros when unreadable */
+    int64_t group;     /* index of its optics group; -1 when unreadable */
+    char *unreadable;  /* why it cannot be opened; NULL: it can */
+} ps_run_frame;
+
+/* Frames with identical optics and identical pixel mask: what one prepared system serves. */
+typedef struct {
+    ps_optics optics;
+    char *source; /* the optics file's path; NULL: inline in the job */
+    char *given;  /* the optics file's or object's text */
+    char *used;   /* canonical JSON of what is used */
+    uint8_t *bad; /* [detector_rows, detector_columns] PS_BAD_* bits, 0: good */
+    int64_t n_bad_file, n_bad_mask, n_bad_hot;
+    int64_t n_frames;
+    int64_t *frames; /* [n_frames] indices into the series, ascending */
+    ps_plan plan;    /* pixels and totals always; frequencies and aliases (and prior) only between open and close */
+} ps_run_group;
+
+typedef struct {
+    ps_series series;
+    ps_run_frame *frames; /* [series.n_items] */
+    int64_t n_unreadable;
+    int64_t n_groups;
+    ps_run_group *groups; /* [n_groups], by their first frame */
+    int64_t scan_rows, scan_columns, detector_rows, detector_columns;
+    ps_dtype dtype;
+    int64_t upsampling; /* of all groups: given, or the largest that any optics needs */
+    int64_t image_rows, image_columns;
+    double image_step_A[2];
+    int64_t n_warnings;
+    char **warnings; /* [n_warnings] what a user should know before starting */
+} ps_run_plan;
+
+/* job: a reconstruct job. Opens every recording's headers (no counts are read). A recording that cannot be opened is recorded in its frame
+ * and only fails the call (PS_E_INPUT) when none can. PS_E_JOB or PS_E_INPUT for anything that makes the whole series impossible: frames
+ * whose scan, detector or dtype differ (all are listed), optics that cannot be used, no active pixel, too many aliases. On error
+ * *plan is empty. Owned by the caller: ps_run_plan_free. */
+ps_code ps_run_plan_build(const ps_job *job, ps_run_plan *plan, ps_error *error);
+void ps_run_plan_free(ps_run_plan *plan);
+
+/* The group's plan with all frequencies and aliases, for ps_backend_ops.system_create; closing drops them again (a series may have hundreds
+ * of optics). Opening an open group does nothing. */
+ps_code ps_run_group_open(const ps_job *job, ps_run_plan *plan, int64_t group, ps_error *error);
+void ps_run_group_close(ps_run_plan *plan, int64_t group);
+
+/* hot: [detector_rows, detector_columns], not 0: hot. Replaces what an earlier call marked, and rebuilds the group's active pixels; the
+ * group must be closed. */
+ps_code ps_run_group_set_hot(const ps_job *job, ps_run_plan *plan, int64_t group, const uint8_t *hot, ps_error *error);
+
+/* PS_METHOD_* bits of what the job asks for. */
+ps_methods ps_job_methods(const ps_job *job);
+
+#endif
