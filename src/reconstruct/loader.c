@@ -1,0 +1,222 @@
+#include "reconstruct/loader.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/lock.h"
+#include "core/log.h"
+
+enum { MAX_SLOTS = 64 };
+static const size_t chunk_bytes_wanted = (size_t)16 << 20;
+
+typedef struct {
+    void *counts;
+    int64_t first_position, n_positions;
+} slot;
+
+struct ps_loader {
+    ps_loader_shape shape;
+    int64_t positions_per_chunk;
+    int n_slots;
+    slot slots[MAX_SLOTS];
+    int head, n_filled; /* the oldest filled slot, and how many are */
+
+    pthread_t thread;
+    bool has_thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    char *source;                    /* the recording to read; NULL: idle */
+    bool reading, cancelled, ending; /* the thread works; it shall drop the recording; it shall end */
+    bool all_filled;                 /* every chunk of the recording is in the ring */
+    ps_error failure;
+    double seconds;
+};
+
+static size_t position_bytes(const ps_loader_shape *shape) {
+    return (size_t)shape->detector_rows * (size_t)shape->detector_columns * ps_dtype_bytes(shape->dtype);
+}
+
+static ps_code check_shape(const ps_loader *loader, const ps_reader *reader, ps_error *error) {
+    const ps_recording *found = &reader->info;
+    const ps_loader_shape *wanted = &loader->shape;
+    if (found->n_positions == wanted->n_positions && found->detector_rows == wanted->detector_rows &&
+        found->detector_columns == wanted->detector_columns && found->dtype == wanted->dtype)
+        return PS_OK;
+    return PS_FAIL(error, PS_E_INPUT, "%s: found %lld positions of %lld x %lld %s, expected %lld of %lld x %lld %s as in the rest of the series",
+                   reader->path, (long long)found->n_positions, (long long)found->detector_rows, (long long)found->detector_columns,
+                   ps_dtype_name(found->dtype), (long long)wanted->n_positions, (long long)wanted->detector_rows,
+                   (long long)wanted->detector_columns, ps_dtype_name(wanted->dtype));
+}
+
+/* Waits for an empty slot; NULL when the recording was cancelled. */
+static slot *wait_for_slot(ps_loader *loader) {
+    slot *empty = NULL;
+    pthread_mutex_lock(&loader->mutex);
+    while (!loader->cancelled && loader->n_filled == loader->n_slots) pthread_cond_wait(&loader->changed, &loader->mutex);
+    if (!loader->cancelled) empty = &loader->slots[(loader->head + loader->n_filled) % loader->n_slots];
+    pthread_mutex_unlock(&loader->mutex);
+    return empty;
+}
+
+static void publish_slot(ps_loader *loader, double seconds) {
+    pthread_mutex_lock(&loader->mutex);
+    loader->n_filled++;
+    loader->seconds += seconds;
+    pthread_cond_broadcast(&loader->changed);
+    pthread_mutex_unlock(&loader->mutex);
+}
+
+static ps_code read_chunk(ps_reader *reader, slot *into, ps_error *error) {
+    ps_hdf5_lock();
+    ps_code code = ps_reader_read(reader, into->first_position, into->n_positions, into->counts, error);
+    ps_hdf5_unlock();
+    return code;
+}
+
+static ps_code read_recording(ps_loader *loader, ps_error *error) {
+    ps_reader *reader = NULL;
+    double begin_s = ps_seconds();
+    ps_hdf5_lock();
+    ps_code code = ps_reader_open(loader->source, &loader->shape.options, &reader, error);
+    ps_hdf5_unlock();
+    if (code == PS_OK) code = check_shape(loader, reader, error);
+    for (int64_t position = 0; code == PS_OK && position < loader->shape.n_positions;) {
+        slot *into = wait_for_slot(loader);
+        if (!into) break;
+        int64_t left = loader->shape.n_positions - position;
+        into->first_position = position;
+        into->n_positions = left < loader->positions_per_chunk ? left : loader->positions_per_chunk;
+        if (position > 0) begin_s = ps_seconds(); /* opening counts as reading, waiting does not */
+        code = read_chunk(reader, into, error);
+        if (code == PS_OK) publish_slot(loader, ps_seconds() - begin_s);
+        position += into->n_positions;
+    }
+    ps_hdf5_lock();
+    ps_reader_close(reader);
+    ps_hdf5_unlock();
+    return code;
+}
+
+static void *loader_main(void *argument) {
+    ps_loader *loader = argument;
+    pthread_mutex_lock(&loader->mutex);
+    for (;;) {
+        while (!loader->ending && !loader->reading) pthread_cond_wait(&loader->changed, &loader->mutex);
+        if (loader->ending) break;
+        pthread_mutex_unlock(&loader->mutex);
+        ps_error failure = {0};
+        read_recording(loader, &failure);
+        pthread_mutex_lock(&loader->mutex);
+        loader->failure = failure;
+        loader->all_filled = true;
+        loader->reading = false;
+        pthread_cond_broadcast(&loader->changed);
+    }
+    pthread_mutex_unlock(&loader->mutex);
+    return NULL;
+}
+
+static ps_code allocate_ring(ps_loader *loader, size_t ring_bytes, ps_error *error) {
+    size_t each = position_bytes(&loader->shape);
+    size_t chunk = chunk_bytes_wanted < ring_bytes / 2 ? chunk_bytes_wanted : ring_bytes / 2;
+    loader->positions_per_chunk = chunk > each ? (int64_t)(chunk / each) : 1;
+    if (loader->positions_per_chunk > loader->shape.n_positions) loader->positions_per_chunk = loader->shape.n_positions;
+    size_t chunk_bytes = (size_t)loader->positions_per_chunk * each, n_slots = ring_bytes / chunk_bytes;
+    int64_t n_chunks = (loader->shape.n_positions + loader->positions_per_chunk - 1) / loader->positions_per_chunk;
+    if (n_slots > (size_t)n_chunks) n_slots = (size_t)n_chunks;
+    loader->n_slots = n_slots > MAX_SLOTS ? MAX_SLOTS : n_slots < 2 ? 2 : (int)n_slots;
+    for (int i = 0; i < loader->n_slots; i++)
+        if (!(loader->slots[i].counts = malloc(chunk_bytes)))
+            return PS_FAIL(error, PS_E_MEMORY, "cannot allocate %zu bytes to read recordings into", chunk_bytes);
+    return PS_OK;
+}
+
+ps_code ps_loader_create(const ps_loader_shape *shape, size_t ring_bytes, ps_loader **created, ps_error *error) {
+    ps_code code = PS_OK;
+    *created = NULL;
+    ps_loader *loader = calloc(1, sizeof *loader);
+    if (!loader) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate the loader");
+    loader->shape = *shape;
+    pthread_mutex_init(&loader->mutex, NULL);
+    pthread_cond_init(&loader->changed, NULL);
+    PS_GO(allocate_ring(loader, ring_bytes, error));
+    if (pthread_create(&loader->thread, NULL, loader_main, loader) != 0)
+        PS_GO(PS_FAIL(error, PS_E_INTERNAL, "cannot start the reading thread"));
+    loader->has_thread = true;
+    *created = loader;
+    loader = NULL;
+done:
+    ps_loader_destroy(loader);
+    return code;
+}
+
+void ps_loader_destroy(ps_loader *loader) {
+    if (!loader) return;
+    if (loader->has_thread) {
+        ps_loader_cancel(loader);
+        pthread_mutex_lock(&loader->mutex);
+        loader->ending = true;
+        pthread_cond_broadcast(&loader->changed);
+        pthread_mutex_unlock(&loader->mutex);
+        pthread_join(loader->thread, NULL);
+    }
+    for (int i = 0; i < loader->n_slots; i++) free(loader->slots[i].counts);
+    pthread_cond_destroy(&loader->changed);
+    pthread_mutex_destroy(&loader->mutex);
+    free(loader->source);
+    free(loader);
+}
+
+ps_code ps_loader_begin(ps_loader *loader, const char *source, ps_error *error) {
+    char *copy = strdup(source);
+    if (!copy) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
+    pthread_mutex_lock(&loader->mutex);
+    free(loader->source);
+    loader->source = copy;
+    loader->head = loader->n_filled = 0;
+    loader->all_filled = loader->cancelled = false;
+    loader->seconds = 0;
+    ps_error_clear(&loader->failure);
+    loader->reading = true;
+    pthread_cond_broadcast(&loader->changed);
+    pthread_mutex_unlock(&loader->mutex);
+    return PS_OK;
+}
+
+ps_code ps_loader_next(ps_loader *loader, ps_loader_chunk *chunk, bool *end, ps_error *error) {
+    ps_code code = PS_OK;
+    *chunk = (ps_loader_chunk){0};
+    *end = false;
+    pthread_mutex_lock(&loader->mutex);
+    while (loader->n_filled == 0 && !loader->all_filled) pthread_cond_wait(&loader->changed, &loader->mutex);
+    if (loader->n_filled > 0) {
+        const slot *filled = &loader->slots[loader->head];
+        *chunk = (ps_loader_chunk){filled->first_position, filled->n_positions, filled->counts};
+    } else {
+        code = loader->failure.code;
+        if (code != PS_OK && error && error->code == PS_OK) *error = loader->failure;
+        *end = code == PS_OK;
+    }
+    pthread_mutex_unlock(&loader->mutex);
+    return code;
+}
+
+void ps_loader_release(ps_loader *loader) {
+    pthread_mutex_lock(&loader->mutex);
+    loader->head = (loader->head + 1) % loader->n_slots;
+    loader->n_filled--;
+    pthread_cond_broadcast(&loader->changed);
+    pthread_mutex_unlock(&loader->mutex);
+}
+
+void ps_loader_cancel(ps_loader *loader) {
+    pthread_mutex_lock(&loader->mutex);
+    loader->cancelled = true;
+    pthread_cond_broadcast(&loader->changed);
+    while (loader->reading) pthread_cond_wait(&loader->changed, &loader->mutex);
+    loader->n_filled = 0;
+    pthread_mutex_unlock(&loader->mutex);
+}
+
+double ps_loader_seconds(const ps_loader *loader) { return loader->seconds; }

@@ -1,0 +1,39 @@
+/* Reads one recording after another in a thread of its own, in chunks of positions, so that reading overlaps computing.
+ *
+ * At most one recording is being read; its chunks wait in a ring of bounded size. Used by one thread. */
+#ifndef PS_RECONSTRUCT_LOADER_H
+#define PS_RECONSTRUCT_LOADER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/error.h"
+#include "input/reader.h"
+
+typedef struct ps_loader ps_loader;
+
+/* What every recording of a series must be; a recording that differs is PS_E_INPUT. */
+typedef struct {
+    ps_reader_options options;
+    int64_t n_positions, detector_rows, detector_columns;
+    ps_dtype dtype;
+} ps_loader_shape;
+
+typedef struct {
+    int64_t first_position, n_positions;
+    const void *counts; /* [n_positions, detector_rows, detector_columns] of the shape's dtype; valid until ps_loader_release */
+} ps_loader_chunk;
+
+/* ring_bytes: what may wait unread by the caller; at least two detector frames are kept. */
+ps_code ps_loader_create(const ps_loader_shape *shape, size_t ring_bytes, ps_loader **loader, ps_error *error);
+void ps_loader_destroy(ps_loader *loader);
+
+/* Starts reading source in the background. The one before must have ended (chunk end, error, or ps_loader_cancel). */
+ps_code ps_loader_begin(ps_loader *loader, const char *source, ps_error *error);
+/* Waits for the next chunk; *end is true, and the chunk empty, after the last. An error of the reading thread is returned here, once. */
+ps_code ps_loader_next(ps_loader *loader, ps_loader_chunk *chunk, bool *end, ps_error *error);
+void ps_loader_release(ps_loader *loader); /* gives the chunk's buffer back to the ring */
+void ps_loader_cancel(ps_loader *loader);  /* stops and forgets the recording in hand, if any */
+double ps_loader_seconds(const ps_loader *loader); /* spent reading and decompressing the recording in hand */
+
+#endif
