@@ -6,7 +6,7 @@
 #include <time.h>
 
 /* The window on rank 0: counters, then slots for places given back. A slot holds place + 1; 0 is empty. */
-enum { NEXT, RESOLVED, RETURNED, RETAKEN, LEFT, N_COUNTERS };
+enum { NEXT, RESOLVED, RETURNED, RETAKEN, LEFT, STOPPED, N_COUNTERS };
 
 struct ps_queue {
     const ps_cluster *cluster;
@@ -123,13 +123,21 @@ ps_code ps_queue_leave(ps_queue *queue, ps_error *error) {
     return add(queue, LEFT, 1, &before, error);
 }
 
-ps_code ps_queue_state(ps_queue *queue, int64_t *resolved, bool *finished, ps_error *error) {
-    int64_t left, returned, retaken;
+ps_code ps_queue_stop(ps_queue *queue, ps_error *error) {
+    int64_t before;
+    PS_TRY(fetch(queue, MPI_REPLACE, STOPPED, 1, &before, error));
+    return fetch(queue, MPI_REPLACE, NEXT, queue->n_places, &before, error);
+}
+
+ps_code ps_queue_state(ps_queue *queue, ps_queue_status *status, ps_error *error) {
+    int64_t left, returned, retaken, stopped;
     /* LEFT is read first: a rank gives back before it leaves, so what it gave back is seen below. */
     PS_TRY(add(queue, LEFT, 0, &left, error));
+    PS_TRY(add(queue, STOPPED, 0, &stopped, error));
     PS_TRY(add(queue, RETURNED, 0, &returned, error));
     PS_TRY(add(queue, RETAKEN, 0, &retaken, error));
-    PS_TRY(add(queue, RESOLVED, 0, resolved, error));
-    *finished = *resolved >= queue->n_places || (left >= queue->cluster->n_ranks - 1 && retaken >= returned);
+    PS_TRY(add(queue, RESOLVED, 0, &status->resolved, error));
+    status->stopped = stopped != 0;
+    status->finished = stopped || status->resolved >= queue->n_places || (left >= queue->cluster->n_ranks - 1 && retaken >= returned);
     return PS_OK;
 }

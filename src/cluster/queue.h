@@ -25,9 +25,15 @@ ps_code ps_queue_remaining(ps_queue *queue, int64_t *remaining, ps_error *error)
 ps_code ps_queue_give_back(ps_queue *queue, int64_t place, ps_error *error);
 /* Says that a taken place is done or failed. *resolved: how many are so far, over all ranks. */
 ps_code ps_queue_resolve(ps_queue *queue, int64_t *resolved, ps_error *error);
+/* Ends the sharing for every rank: nothing more is handed out. */
+ps_code ps_queue_stop(ps_queue *queue, ps_error *error);
 /* Says that this rank takes no more. */
 ps_code ps_queue_leave(ps_queue *queue, ps_error *error);
-/* *finished: every place is resolved, or every other rank has left and nothing given back is waiting. */
-ps_code ps_queue_state(ps_queue *queue, int64_t *resolved, bool *finished, ps_error *error);
+typedef struct {
+    int64_t resolved;
+    bool stopped;  /* some rank called ps_queue_stop */
+    bool finished; /* stopped, or every place is resolved, or every other rank has left and nothing given back is waiting */
+} ps_queue_status;
+ps_code ps_queue_state(ps_queue *queue, ps_queue_status *status, ps_error *error);
 
 #endif
