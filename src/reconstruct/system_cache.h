@@ -2,18 +2,7 @@
 #ifndef PS_RECONSTRUCT_SYSTEM_CACHE_H
 #define PS_RECONSTRUCT_SYSTEM_CACHE_H
 
-#include "job/job.h"
-#include "kernels/backend.h"
-#include "optics/plan.h"
-
-/* A group of frames that share optics and mask. Borrowed. */
-typedef struct {
-    int64_t n_frames;
-    const ps_optics *optics;
-    ps_plan_options options; /* with the group's bad pixels */
-    const ps_plan *plan;
-    const double *mean;      /* [detector_rows, detector_columns] mean pattern of the group's first frame; NULL: not measured */
-} ps_work_group;
+#include "reconstruct/prologue.h"
 
 typedef struct {
     int64_t group;        /* -1: empty */
@@ -22,7 +11,8 @@ typedef struct {
     uint8_t *extra_bad;   /* [detector pixels], what is left out beyond the group's mask; NULL: nothing */
     ps_system *system;
     bool is_prepared;
-    double prepare_seconds; /* of the last preparation */
+    double *weights;      /* [n_active], once prepared */
+    double dose;          /* of the pattern the weights come from */
 } ps_prepared_system;
 
 typedef struct {
@@ -30,19 +20,20 @@ typedef struct {
     const ps_backend_ops *ops;
     ps_backend *backend;
     ps_methods methods;
+    ps_run_plan *run;
+    double **group_mean;                /* [run->n_groups] mean pattern [detector pixels] of a group's first frame, or NULL */
     ps_prepared_system shared, special; /* for whole groups; for frames with markers */
 } ps_system_cache;
 
-void ps_system_cache_init(ps_system_cache *cache, const ps_job *job, const ps_backend_ops *ops, ps_backend *backend);
+void ps_system_cache_init(ps_system_cache *cache, const ps_job *job, ps_run_plan *run, double **group_mean, const ps_backend_ops *ops,
+                          ps_backend *backend);
 void ps_system_cache_free(ps_system_cache *cache);
 
 /* The system of a group, with extra_bad ([detector pixels], or NULL) left out as well; built when it is not at hand, which drops the one
  * that stood in its place. Frames of a dropped system must be gone. */
-ps_code ps_system_cache_get(ps_system_cache *cache, int64_t group, const ps_work_group *groups, const uint8_t *extra_bad,
-                            ps_prepared_system **prepared, ps_error *error);
+ps_code ps_system_cache_get(ps_system_cache *cache, int64_t group, const uint8_t *extra_bad, ps_prepared_system **prepared, ps_error *error);
 /* Weights, then N and eigenbasis, unless prepared already. mean: [n_active of the prepared plan] of the frame in hand, used where the group
  * has no measured mean pattern. */
-ps_code ps_system_cache_prepare(ps_system_cache *cache, ps_prepared_system *prepared, const ps_work_group *group, const double *mean,
-                                double **weights, double *dose, ps_error *error);
+ps_code ps_system_cache_prepare(ps_system_cache *cache, ps_prepared_system *prepared, const double *mean, ps_error *error);
 
 #endif

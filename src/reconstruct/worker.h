@@ -1,0 +1,35 @@
+/* One rank's work: takes frames, reads, reconstructs and writes them until nothing is left. */
+#ifndef PS_RECONSTRUCT_WORKER_H
+#define PS_RECONSTRUCT_WORKER_H
+
+#include "cluster/queue.h"
+#include "output/output.h"
+#include "reconstruct/loader.h"
+#include "reconstruct/system_cache.h"
+
+/* Everything a rank works with; borrowed. */
+typedef struct {
+    const ps_job *job;
+    const ps_cluster *cluster;
+    ps_run_plan *run;
+    double **group_mean;     /* [run->n_groups] or NULL each */
+    int64_t n_places;
+    const int64_t *places;   /* [n_places] frames in the order of work: group by group */
+    const ps_backend_ops *ops;
+    ps_backend *backend;
+    ps_loader *loader;
+    ps_output *output;
+    ps_queue *queue;
+    int64_t frames_per_batch;
+    const char *device;      /* name recorded with each frame */
+} ps_work;
+
+typedef struct {
+    int64_t n_done, n_failed;
+    bool lost; /* this rank gave its frames back and left: its device or the output failed; the error says why */
+} ps_work_summary;
+
+/* Rank-local. Frames that fail are recorded and do not end the work; PS_E_INTERRUPTED when a stop was wanted here or on another rank. */
+ps_code ps_work_through(const ps_work *work, ps_work_summary *summary, ps_error *error);
+
+#endif
