@@ -17,13 +17,13 @@
 typedef enum { PS_FRAME_PENDING = 0, PS_FRAME_DONE = 1, PS_FRAME_FAILED = 2 } ps_frame_state;
 
 /* Seconds per stage that every frame records; the last column is the peak resident memory's companion in /frames/peak_memory_bytes. */
-#define PS_STAGES(X)                                                                                                                       \
-    X(PS_STAGE_READ, "read")       /* reading and decompression */                                                                         \
-    X(PS_STAGE_PUT, "put")         /* handing counts to the backend */                                                                     \
-    X(PS_STAGE_PREPARE, "prepare") /* only on the frame that prepared its optics */                                                        \
-    X(PS_STAGE_REDUCE, "reduce")   /* FFT, right sides, SSB sums */                                                                        \
-    X(PS_STAGE_SOLVE, "solve")     /* solutions and images of phase and complex */                                                         \
-    X(PS_STAGE_SSB, "ssb")                                                                                                                 \
+#define PS_STAGES(X)                                                                \
+    X(PS_STAGE_READ, "read")       /* reading and decompression */                  \
+    X(PS_STAGE_PUT, "put")         /* handing counts to the backend */              \
+    X(PS_STAGE_PREPARE, "prepare") /* only on the frame that prepared its optics */ \
+    X(PS_STAGE_REDUCE, "reduce")   /* FFT, right sides, SSB sums */                 \
+    X(PS_STAGE_SOLVE, "solve")     /* solutions and images of phase and complex */  \
+    X(PS_STAGE_SSB, "ssb")                                                          \
     X(PS_STAGE_WRITE, "write")
 
 typedef enum {
@@ -36,19 +36,19 @@ const char *ps_stage_name(ps_stage stage);
 
 /* What one optics group contributes to the file; pointers are borrowed during ps_output_create. */
 typedef struct {
-    const char *given;          /* the optics file's or object's text */
-    const char *used;           /* canonical JSON of what was used */
+    const char *given; /* the optics file's or object's text */
+    const char *used;  /* canonical JSON of what was used */
     const ps_plan *plan;
-    const uint8_t *bad;         /* [detector_rows, detector_columns] pixels left out, of any kind */
+    const uint8_t *bad;                        /* [detector_rows, detector_columns] pixels left out, of any kind */
     int64_t n_bad_file, n_bad_mask, n_bad_hot; /* how many of each kind */
 } ps_output_optics;
 
 typedef struct {
     const char *source;
     int64_t bytes, mtime_ns;
-    uint32_t checksum;          /* CRC-32 of the named file's first and last MiB */
+    uint32_t checksum;            /* CRC-32 of the named file's first and last MiB */
     const char *acquisition_time; /* ISO 8601 or "" */
-    int64_t optics;             /* index */
+    int64_t optics;               /* index */
 } ps_output_frame_source;
 
 typedef struct {
@@ -56,24 +56,24 @@ typedef struct {
 } ps_output_note;
 
 typedef struct {
-    const ps_job *job;          /* methods, strengths, names */
+    const ps_job *job; /* methods, strengths, names */
     int64_t n_frames;
     const ps_output_frame_source *frames; /* [n_frames] */
     int64_t n_optics;
     const ps_output_optics *optics; /* [n_optics] */
     int64_t image_rows, image_columns;
     double image_step_A[2];
-    int64_t n_curve_strengths;  /* points of the residual/influence/gcv curves of an automatic strength */
+    int64_t n_curve_strengths;     /* points of the residual/influence/gcv curves of an automatic strength */
     const double *curve_strengths; /* [n_curve_strengths] */
-    int64_t n_notes;            /* provenance: program, version, commit, libraries, command line, MPI layout, Slurm variables ... */
-    const ps_output_note *notes; /* [n_notes], one string dataset each in /entry/process_1 */
+    int64_t n_notes;               /* provenance: program, version, commit, libraries, command line, MPI layout, Slurm variables ... */
+    const ps_output_note *notes;   /* [n_notes], one string dataset each in /entry/process_1 */
 } ps_output_spec;
 
 /* One method's results of one frame. n_curve is n_strengths, or n_curve_strengths when the strength is automatic. */
 typedef struct {
-    const float *phase, *log_amplitude; /* [n_strengths, image_rows, image_columns]; log_amplitude NULL for phase */
+    const float *phase, *log_amplitude;       /* [n_strengths, image_rows, image_columns]; log_amplitude NULL for phase */
     const double *residual, *influence, *gcv; /* [n_curve] */
-    double chosen_strength;             /* automatic: the one used; otherwise the strength of least gcv in the list */
+    double chosen_strength;                   /* automatic: the one used; otherwise the strength of least gcv in the list */
 } ps_method_result;
 
 typedef struct {
@@ -81,9 +81,9 @@ typedef struct {
     const float *ssb_phase;                   /* [image_rows, image_columns] or NULL */
     double ssb_loss;                          /* NAN: estimator without a loss */
     double dose, power;
-    int64_t n_excluded;                       /* active pixels left out in this frame only (markers) */
+    int64_t n_excluded; /* active pixels left out in this frame only (markers) */
     double seconds[PS_N_STAGES];
-    int64_t peak_memory_bytes;                /* of the process so far */
+    int64_t peak_memory_bytes; /* of the process so far */
     const char *device;
 } ps_frame_result;
 

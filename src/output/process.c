@@ -1,0 +1,198 @@
+#include "output/process.h"
+
+#include <cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "output/h5.h"
+#include "output/layout.h"
+
+enum { LONGEST_KEY = 128 };
+
+/* A note's key as the name of a dataset: "/" has a meaning to HDF5. */
+static void dataset_name(const char *key, char name[LONGEST_KEY]) {
+    snprintf(name, LONGEST_KEY, "%s", key);
+    for (char *c = name; *c; c++)
+        if (*c == '/') *c = '_';
+    if (!name[0] || strcmp(name, ".") == 0) snprintf(name, LONGEST_KEY, "_");
+}
+
+static bool is_own_key(const char *name) {
+    static const char *const own[] = {"state",    "start_time", "end_time",      "n_pending", "n_done",
+                                      "n_failed", "job",        "job_effective", "more",      "sequence_index"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (strcmp(own[i], name) == 0) return true;
+    return false;
+}
+
+static size_t capacity_for(const char *value) {
+    size_t twice = value ? 2 * strlen(value) : 0;
+    return twice > PS_WIDTH_NOTE ? twice : PS_WIDTH_NOTE;
+}
+
+static ps_code create_notes(hid_t group, const ps_output_spec *spec, ps_error *error) {
+    for (int64_t i = 0; i < spec->n_notes; i++) {
+        char name[LONGEST_KEY];
+        dataset_name(spec->notes[i].key, name);
+        if (is_own_key(name) || H5Lexists(group, name, H5P_DEFAULT) > 0) continue;
+        PS_TRY(ps_h5_text(group, name, capacity_for(spec->notes[i].value), "", error));
+    }
+    return PS_OK;
+}
+
+static ps_code create_slot(hid_t entry, int number, const ps_output_spec *spec, ps_error *error) {
+    static const char *const counts[] = {"n_pending", "n_done", "n_failed"};
+    ps_code code = PS_OK;
+    hid_t group = H5I_INVALID_HID;
+    char name[32];
+    snprintf(name, sizeof name, "process_%d", number);
+    PS_GO(ps_h5_group(entry, name, "NXprocess", &group, error));
+    PS_GO(ps_h5_text(group, "state", PS_WIDTH_STATE, "unused", error));
+    PS_GO(ps_h5_integer(group, "sequence_index", number, error));
+    PS_GO(ps_h5_text(group, "start_time", PS_WIDTH_TIME, "", error));
+    PS_GO(ps_h5_text(group, "end_time", PS_WIDTH_TIME, "", error));
+    for (int i = 0; i < 3; i++) PS_GO(ps_h5_integer(group, counts[i], 0, error));
+    PS_GO(ps_h5_text(group, "job", capacity_for(spec->job->text), "", error));
+    PS_GO(ps_h5_text(group, "job_effective", capacity_for(spec->job->effective_text), "", error));
+    PS_GO(ps_h5_text(group, "more", PS_WIDTH_MORE, "", error));
+    PS_GO(create_notes(group, spec, error));
+done:
+    ps_h5_close(&group);
+    return code;
+}
+
+ps_code ps_process_create_slots(hid_t entry, const ps_output_spec *spec, ps_error *error) {
+    ps_code code = PS_OK;
+    ps_output_note *notes = calloc((size_t)spec->n_notes + 2, sizeof *notes);
+    PS_GO_ALLOC(error, notes);
+    for (int number = 1; number <= PS_PROCESS_SLOTS; number++) PS_GO(create_slot(entry, number, spec, error));
+    notes[0] = (ps_output_note){"job", spec->job->text};
+    notes[1] = (ps_output_note){"job_effective", spec->job->effective_text};
+    if (spec->n_notes > 0) memcpy(notes + 2, spec->notes, (size_t)spec->n_notes * sizeof *notes);
+    PS_GO(ps_process_fill(entry, 1, notes, spec->n_notes + 2, error));
+done:
+    free(notes);
+    return code;
+}
+
+/* ---- writing into what stands there ---- */
+
+static ps_code write_text(hid_t group, const char *name, const char *text, bool *fits, ps_error *error) {
+    ps_code code = PS_OK;
+    char *padded = NULL;
+    hid_t type = H5I_INVALID_HID, dataset = H5Dopen2(group, name, H5P_DEFAULT);
+    if (dataset < 0 || (type = H5Dget_type(dataset)) < 0) {
+        code = ps_h5_fail(error, "cannot open process/%s", name);
+        goto done;
+    }
+    size_t capacity = H5Tget_size(type);
+    if (fits) *fits = strlen(text) <= capacity;
+    if (fits && !*fits) goto done;
+    padded = malloc(capacity);
+    PS_GO_ALLOC(error, padded);
+    ps_h5_pad_text(padded, capacity, text);
+    if (H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, padded) < 0) code = ps_h5_fail(error, "cannot write process/%s", name);
+done:
+    free(padded);
+    ps_h5_close(&type);
+    ps_h5_close(&dataset);
+    return code;
+}
+
+static ps_code write_integer(hid_t group, const char *name, int64_t value, ps_error *error) {
+    ps_code code = PS_OK;
+    hid_t dataset = H5Dopen2(group, name, H5P_DEFAULT);
+    if (dataset < 0 || H5Dwrite(dataset, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value) < 0)
+        code = ps_h5_fail(error, "cannot write process/%s", name);
+    ps_h5_close(&dataset);
+    return code;
+}
+
+/* Writes one note to its own dataset, or into `more` when there is none or it is too long for it. */
+static ps_code write_note(hid_t group, const ps_output_note *note, cJSON *more, ps_error *error) {
+    char name[LONGEST_KEY];
+    const char *value = note->value ? note->value : "";
+    bool fits = false;
+    dataset_name(note->key, name);
+    if (H5Lexists(group, name, H5P_DEFAULT) > 0) PS_TRY(write_text(group, name, value, &fits, error));
+    if (!fits && !cJSON_AddStringToObject(more, name, value)) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for notes");
+    return PS_OK;
+}
+
+static ps_code write_more(hid_t group, const cJSON *more, ps_error *error) {
+    if (cJSON_GetArraySize(more) == 0) return write_text(group, "more", "", NULL, error);
+    char *text = cJSON_Print(more);
+    if (!text) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for notes");
+    ps_code code = write_text(group, "more", text, NULL, error);
+    cJSON_free(text);
+    return code;
+}
+
+static ps_code open_slot(hid_t entry, int number, hid_t *group, ps_error *error) {
+    char name[32];
+    snprintf(name, sizeof name, "process_%d", number);
+    *group = H5Gopen2(entry, name, H5P_DEFAULT);
+    return *group < 0 ? ps_h5_fail(error, "cannot open /entry/%s", name) : PS_OK;
+}
+
+ps_code ps_process_fill(hid_t entry, int number, const ps_output_note *notes, int64_t n_notes, ps_error *error) {
+    ps_code code = PS_OK;
+    char now[PS_WIDTH_TIME];
+    hid_t group = H5I_INVALID_HID;
+    cJSON *more = cJSON_CreateObject();
+    PS_GO_ALLOC(error, more);
+    PS_GO(open_slot(entry, number, &group, error));
+    for (int64_t i = 0; i < n_notes; i++) PS_GO(write_note(group, &notes[i], more, error));
+    PS_GO(write_more(group, more, error));
+    ps_output_time_now(now);
+    PS_GO(write_text(group, "start_time", now, NULL, error));
+    PS_GO(write_text(group, "state", "running", NULL, error));
+done:
+    cJSON_Delete(more);
+    ps_h5_close(&group);
+    return code;
+}
+
+ps_code ps_process_finish(hid_t entry, int number, const int64_t counts[3], ps_error *error) {
+    ps_code code = PS_OK;
+    char now[PS_WIDTH_TIME];
+    hid_t group = H5I_INVALID_HID;
+    PS_GO(open_slot(entry, number, &group, error));
+    ps_output_time_now(now);
+    PS_GO(write_text(group, "end_time", now, NULL, error));
+    PS_GO(write_integer(group, "n_pending", counts[PS_FRAME_PENDING], error));
+    PS_GO(write_integer(group, "n_done", counts[PS_FRAME_DONE], error));
+    PS_GO(write_integer(group, "n_failed", counts[PS_FRAME_FAILED], error));
+    PS_GO(write_text(group, "state", counts[PS_FRAME_PENDING] ? "stopped" : "finished", NULL, error));
+done:
+    ps_h5_close(&group);
+    return code;
+}
+
+static ps_code slot_is_used(hid_t entry, int number, bool *used, ps_error *error) {
+    ps_code code = PS_OK;
+    char state[PS_WIDTH_STATE + 1] = "";
+    hid_t type = ps_h5_text_type(PS_WIDTH_STATE), group = H5I_INVALID_HID, dataset = H5I_INVALID_HID;
+    PS_GO(open_slot(entry, number, &group, error));
+    dataset = H5Dopen2(group, "state", H5P_DEFAULT);
+    if (dataset < 0 || H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, state) < 0)
+        code = ps_h5_fail(error, "cannot read the state of process %d", number);
+    *used = strcmp(state, "unused") != 0;
+done:
+    ps_h5_close(&dataset);
+    ps_h5_close(&group);
+    ps_h5_close(&type);
+    return code;
+}
+
+ps_code ps_process_last(hid_t entry, int *last, ps_error *error) {
+    *last = 0;
+    for (int number = 1; number <= PS_PROCESS_SLOTS; number++) {
+        bool used = false;
+        PS_TRY(slot_is_used(entry, number, &used, error));
+        if (!used) break;
+        *last = number;
+    }
+    return PS_OK;
+}

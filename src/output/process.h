@@ -1,0 +1,20 @@
+/* /entry/process_N: who made what, one NXprocess per run. Room for PS_PROCESS_SLOTS runs is made at creation, so that a later run adds
+ * its own by writing raw data only; a slot whose state is "unused" holds nothing. */
+#ifndef PS_OUTPUT_PROCESS_H
+#define PS_OUTPUT_PROCESS_H
+
+#include <hdf5.h>
+
+#include "output/output.h"
+
+/* Creates all slots below entry and fills the first with the spec's notes. */
+ps_code ps_process_create_slots(hid_t entry, const ps_output_spec *spec, ps_error *error);
+
+/* Number of the slot that was used last (1 ...). */
+ps_code ps_process_last(hid_t entry, int *last, ps_error *error);
+/* Fills slot `number` with notes, its state last. Raw data only. Notes that have no place of their own go to "more". */
+ps_code ps_process_fill(hid_t entry, int number, const ps_output_note *notes, int64_t n_notes, ps_error *error);
+/* End time, counts and final state of slot `number`. counts: [3] by ps_frame_state. */
+ps_code ps_process_finish(hid_t entry, int number, const int64_t counts[3], ps_error *error);
+
+#endif
