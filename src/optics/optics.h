@@ -14,10 +14,9 @@ typedef struct {
     double scan_step_A[2];
     double detector_pitch_mrad[2];
     double detector_center_px[2]; /* row, column; pixel centres are integers */
-    bool has_center, has_semiangle; /* false: to be measured from the mean pattern (see the job reference) */
     double rotation_deg;
-    bool detector_transpose;      /* swap k_row and k_column before flips and rotation */
-    bool detector_flip[2];        /* negate k_row, k_column after the transpose, before the rotation */
+    bool detector_transpose; /* swap k_row and k_column before flips and rotation */
+    bool detector_flip[2];   /* negate k_row, k_column after the transpose, before the rotation */
     double C_A[PS_N_ABERRATIONS], angle_rad[PS_N_ABERRATIONS];
     double tilt_mrad[2];
     double thickness_A;

@@ -9,20 +9,20 @@ enum { PS_MAX_UPSAMPLING = 64 };
 typedef struct {
     int64_t scan_rows, scan_columns;
     int64_t detector_rows, detector_columns;
-    int64_t upsampling;               /* 0: auto */
-    double smoothness_phase_inv_A;    /* INFINITY: prior 1 */
+    int64_t upsampling;            /* 0: auto */
+    double smoothness_phase_inv_A; /* INFINITY: prior 1 */
     double smoothness_complex_inv_A;
-    const uint8_t *bad;               /* [detector_rows, detector_columns], not 0: leave out; may be NULL */
+    const uint8_t *bad; /* [detector_rows, detector_columns], not 0: leave out; may be NULL */
     bool mirrored_probe;
 } ps_plan_options;
 
 typedef struct {
-    ps_system_desc desc;       /* points into the plan */
-    int64_t full_plane_aliases; /* aliases of all frequencies of the full plane but zero (what scales average over) */
+    ps_system_desc desc;                         /* points into the plan */
+    int64_t full_plane_aliases;                  /* aliases of all frequencies of the full plane but zero (what scales average over) */
     int64_t alias_histogram[PS_MAX_ALIASES + 1]; /* solved frequencies by alias count */
-    int64_t n_bright;          /* active pixels with aperture 1 (dose is their median) */
-    uint8_t *is_bright;        /* [n_active] */
-    int64_t n_left_out;        /* bad pixels that the aperture would have made active */
+    int64_t n_bright;                            /* active pixels with aperture 1 (dose is their median) */
+    uint8_t *is_bright;                          /* [n_active] */
+    int64_t n_left_out;                          /* bad pixels that the aperture would have made active */
 } ps_plan;
 
 /* PS_E_JOB when nothing can be solved: no active pixel, no pixel with aperture 1, no alias, more than PS_MAX_ALIASES (the text

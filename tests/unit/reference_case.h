@@ -57,8 +57,6 @@ static inline ps_optics reference_optics_a(void) {
                        .scan_step_A = {0.373, 0.4},
                        .detector_pitch_mrad = {1.9, 1.9},
                        .detector_center_px = {19.3, 20.1},
-                       .has_center = true,
-                       .has_semiangle = true,
                        .rotation_deg = 37,
                        .C_A = {-80, 30, 900, 700, 20000},
                        .angle_rad = {0, 0.7, 0.3, -0.4}};
@@ -70,8 +68,6 @@ static inline ps_optics reference_optics_b(void) {
                        .scan_step_A = {0.5, 0.42},
                        .detector_pitch_mrad = {1.5, 1.3},
                        .detector_center_px = {17.2, 22.4},
-                       .has_center = true,
-                       .has_semiangle = true,
                        .rotation_deg = -123.4,
                        .C_A = {35, 18, 300, 0, 0, 3000, 0, 0, 0, 90000, 400000},
                        .angle_rad = {0, -1.1, 2.0, 0, 0, 0.2, 0, 0, 0, 0.1},
@@ -86,8 +82,6 @@ static inline ps_optics reference_optics_s(void) {
                        .scan_step_A = {0.373, 0.373},
                        .detector_pitch_mrad = {30 / 54.4, 30 / 54.4},
                        .detector_center_px = {95.5, 95.5},
-                       .has_center = true,
-                       .has_semiangle = true,
                        .rotation_deg = 176.3,
                        .tilt_mrad = {5.92, -0.07},
                        .thickness_A = 124};

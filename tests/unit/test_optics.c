@@ -20,13 +20,8 @@ static void wavelength_is_relativistic(void **state) {
 }
 
 static ps_optics plain_optics(void) {
-    return (ps_optics){.voltage_V = 300e3,
-                       .semiangle_mrad = 10,
-                       .scan_step_A = {1, 1},
-                       .detector_pitch_mrad = {2, 3},
-                       .detector_center_px = {1, 2},
-                       .has_center = true,
-                       .has_semiangle = true};
+    return (ps_optics){
+        .voltage_V = 300e3, .semiangle_mrad = 10, .scan_step_A = {1, 1}, .detector_pitch_mrad = {2, 3}, .detector_center_px = {1, 2}};
 }
 
 enum { ROWS = 3, COLUMNS = 5 };

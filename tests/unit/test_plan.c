@@ -156,8 +156,6 @@ static void large_alias_sets_work_and_too_large_ones_are_refused(void **state) {
                        .scan_step_A = {31.25, 31.25},
                        .detector_pitch_mrad = {0.068084, 0.068084},
                        .detector_center_px = {19.096, 20.609},
-                       .has_center = true,
-                       .has_semiangle = true,
                        .rotation_deg = 119.96};
     ps_plan_options options = options_of(127, 127, 38, 40);
     ps_plan plan;
