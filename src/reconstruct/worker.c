@@ -37,11 +37,6 @@ typedef struct {
     int64_t loading; /* the place the loader reads; -1: idle */
 } worker;
 
-static void beat(const worker *w, const char *stage, const item *it) {
-    (void)w;
-    ps_watchdog_beat(stage, it ? (long)it->frame : -1);
-}
-
 static int64_t group_of(const worker *w, int64_t place) { return w->work->run->frames[w->work->places[place]].group; }
 
 static void forget_item(const worker *w, item *it) {
@@ -72,6 +67,7 @@ static ps_code fail_item(worker *w, item *it, const ps_error *reason, ps_error *
     ps_hdf5_unlock();
     PS_TRY(code);
     w->summary->n_failed++;
+    w->summary->n_unread += reason->code == PS_E_INPUT || reason->code == PS_E_IO || reason->code == PS_E_HDF5;
     return resolve(w, it, error);
 }
 
@@ -130,7 +126,7 @@ static ps_code put_chunks(worker *w, item *it, ps_error *error) {
     for (;;) {
         ps_loader_chunk chunk;
         bool end;
-        beat(w, "read", it);
+        ps_watchdog_beat("read", (long)it->frame);
         PS_TRY(ps_loader_next(w->work->loader, &chunk, &end, error));
         if (end) return PS_OK;
         if (ps_stop_wanted()) return PS_FAIL(error, PS_E_INTERRUPTED, "%s", ps_stop_reason());
@@ -200,7 +196,7 @@ static ps_code write_prepared(const worker *w, const ps_prepared_system *prepare
 static ps_code prepare(worker *w, item *it, ps_prepared_system *prepared, ps_error *error) {
     if (prepared->is_prepared) return PS_OK;
     double begin_s = ps_seconds();
-    beat(w, "prepare", it);
+    ps_watchdog_beat("prepare", (long)it->frame);
     PS_TRY(ps_system_cache_prepare(&w->cache, prepared, it->mean, error));
     it->seconds[PS_STAGE_PREPARE] += ps_seconds() - begin_s;
     return prepared->extra_bad ? PS_OK : write_prepared(w, prepared, error);
@@ -213,7 +209,7 @@ static ps_code reduce(worker *w, item *const *items, int64_t n, ps_error *error)
         frames[i] = items[i]->counts;
         dose[i] = items[i]->dose;
     }
-    beat(w, "reduce", items[0]);
+    ps_watchdog_beat("reduce", (long)items[0]->frame);
     PS_TRY(w->work->ops->frame_reduce(frames, n, dose, error));
     for (int64_t i = 0; i < n; i++) items[i]->seconds[PS_STAGE_REDUCE] += (ps_seconds() - begin_s) / (double)n;
     return PS_OK;
@@ -228,11 +224,11 @@ static int64_t peak_memory_bytes(void) {
 static ps_code finish(worker *w, item *it, const ps_plan *plan, bool *write_failed, ps_error *error) {
     ps_frame_result result = {.dose = it->dose, .n_excluded = it->n_excluded, .device = w->work->device};
     double n_data = (double)plan->desc.n_active * ((double)plan->desc.scan_rows * (double)plan->desc.scan_columns - 1);
-    beat(w, "solve", it);
+    ps_watchdog_beat("solve", (long)it->frame);
     PS_TRY(ps_frame_solve(w->solver, it->counts, n_data, &result, error));
     for (int s = 0; s < PS_N_STAGES; s++) result.seconds[s] += it->seconds[s];
     result.peak_memory_bytes = peak_memory_bytes();
-    beat(w, "write", it);
+    ps_watchdog_beat("write", (long)it->frame);
     ps_hdf5_lock();
     ps_code code = ps_output_write_frame(w->work->output, it->frame, &result, error);
     ps_hdf5_unlock();

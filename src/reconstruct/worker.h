@@ -26,6 +26,7 @@ typedef struct {
 
 typedef struct {
     int64_t n_done, n_failed;
+    int64_t n_unread; /* of those failed: could not be read */
     bool lost; /* this rank gave its frames back and left: its device or the output failed; the error says why */
 } ps_work_summary;
 

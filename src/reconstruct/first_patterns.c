@@ -1,0 +1,82 @@
+#include "reconstruct/first_patterns.h"
+
+#include <stdlib.h>
+
+#include "core/log.h"
+#include "input/bad_pixels.h"
+#include "reconstruct/mean_pattern.h"
+
+static bool needs_pattern(const ps_job *job, const ps_run_group *group) {
+    return job->series.hot_sigma > 0 || (job->weights == PS_WEIGHTS_POISSON && group->n_frames > 1);
+}
+
+/* The pattern of the group's first readable frame; *found false when none is (its frames will fail one by one). */
+static ps_code measure(const ps_run_plan *run, int64_t group, ps_loader *loader, const ps_loader_shape *shape, double *mean, int *found,
+                       ps_error *error) {
+    const ps_run_group *wanted = &run->groups[group];
+    *found = 0;
+    for (int64_t i = 0; i < wanted->n_frames; i++) {
+        ps_error reason = {0};
+        ps_code code = ps_mean_pattern(loader, shape, run->series.items[wanted->frames[i]].source, mean, NULL, &reason);
+        ps_loader_cancel(loader);
+        if (code == PS_OK) {
+            *found = 1;
+            return PS_OK;
+        }
+        if (code == PS_E_MEMORY) {
+            *error = reason;
+            return code;
+        }
+        ps_log(PS_LOG_WARNING, "the mean pattern of optics %lld is not taken from frame %lld: %s", (long long)group,
+               (long long)wanted->frames[i], reason.text);
+    }
+    return PS_OK;
+}
+
+/* The rank that measured a group's pattern tells the others. */
+static ps_code share(const ps_cluster *cluster, int root, int64_t n_pixels, double **mean, int found, ps_error *error) {
+    PS_TRY(PS_MPI(error, MPI_Bcast(&found, 1, MPI_INT, root, cluster->communicator)));
+    if (!found) {
+        free(*mean);
+        *mean = NULL;
+        return PS_OK;
+    }
+    return PS_MPI(error, MPI_Bcast(*mean, (int)n_pixels, MPI_DOUBLE, root, cluster->communicator));
+}
+
+static ps_code enter_hot(const ps_job *job, ps_run_plan *run, int64_t group, const double *mean, ps_error *error) {
+    int64_t n_pixels = run->detector_rows * run->detector_columns, n_hot = 0;
+    ps_code code = PS_OK;
+    uint8_t *hot = calloc((size_t)n_pixels, 1);
+    PS_GO_ALLOC(error, hot);
+    PS_GO(ps_hot_pixels(mean, run->scan_rows * run->scan_columns, run->detector_rows, run->detector_columns, job->series.hot_sigma,
+                        run->groups[group].bad, hot, &n_hot, error));
+    PS_GO(ps_run_group_set_hot(job, run, group, hot, error));
+done:
+    free(hot);
+    return code;
+}
+
+ps_code ps_first_patterns(const ps_cluster *cluster, const ps_job *job, ps_run_plan *run, ps_loader *loader, const ps_loader_shape *shape,
+                          double **group_mean, ps_error *error) {
+    int64_t n_pixels = run->detector_rows * run->detector_columns, n_measured = 0;
+    int *found = calloc((size_t)run->n_groups, sizeof *found);
+    ps_code code = PS_OK;
+    if (!found) code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate the list of mean patterns");
+    for (int64_t g = 0; code == PS_OK && g < run->n_groups; g++) {
+        if (!needs_pattern(job, &run->groups[g])) continue;
+        group_mean[g] = malloc((size_t)n_pixels * sizeof(double));
+        if (!group_mean[g]) code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate a mean pattern");
+        else if (n_measured++ % cluster->n_ranks == cluster->rank) code = measure(run, g, loader, shape, group_mean[g], &found[g], error);
+    }
+    PS_GO(ps_cluster_agree(cluster, code, error));
+    n_measured = 0;
+    for (int64_t g = 0; g < run->n_groups; g++)
+        if (group_mean[g]) PS_GO(share(cluster, (int)(n_measured++ % cluster->n_ranks), n_pixels, &group_mean[g], found[g], error));
+    for (int64_t g = 0; code == PS_OK && job->series.hot_sigma > 0 && g < run->n_groups; g++)
+        if (group_mean[g]) code = enter_hot(job, run, g, group_mean[g], error);
+    code = ps_cluster_agree(cluster, code, error);
+done:
+    free(found);
+    return code;
+}

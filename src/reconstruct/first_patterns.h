@@ -1,0 +1,15 @@
+/* What must be known of a group's counts before its systems can be prepared: the mean pattern of its first frame, and hot pixels in it. */
+#ifndef PS_RECONSTRUCT_FIRST_PATTERNS_H
+#define PS_RECONSTRUCT_FIRST_PATTERNS_H
+
+#include "cluster/cluster.h"
+#include "reconstruct/loader.h"
+#include "reconstruct/prologue.h"
+
+/* Collective. group_mean: [run->n_groups], filled with malloc'd [detector pixels] patterns, the same on every rank, where the job needs them
+ * (poisson weights of a group of several frames, or a search for hot pixels), else NULL; the caller frees each. Groups are spread over
+ * ranks; a first frame that cannot be read is replaced by the next that can; hot pixels found are entered into run. */
+ps_code ps_first_patterns(const ps_cluster *cluster, const ps_job *job, ps_run_plan *run, ps_loader *loader, const ps_loader_shape *shape,
+                          double **group_mean, ps_error *error);
+
+#endif

@@ -1,0 +1,127 @@
+#include "reconstruct/provenance.h"
+
+#include <cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fftw3.h>
+#include <hdf5.h>
+#include <lz4.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "core/text.h"
+#include "core/version.h"
+
+extern char **environ;
+
+char *ps_library_versions(void) {
+    char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0;
+    unsigned major = 0, minor = 0, release = 0;
+    MPI_Get_library_version(mpi, &length);
+    mpi[strcspn(mpi, "\n")] = '\0';
+    H5get_libversion(&major, &minor, &release);
+    return ps_text_format("MPI: %s\nHDF5: %u.%u.%u\nFFTW: %s\ncJSON: %s\nLZ4: %s\nzlib: %s", mpi, major, minor, release, fftw_version,
+                          cJSON_Version(), LZ4_versionString(), zlibVersion());
+}
+
+static void add_note(ps_notes *notes, const char *key, char *value) {
+    if (!value) return;
+    if (notes->n >= PS_MAX_NOTES) free(value);
+    else notes->notes[notes->n++] = (ps_output_note){key, value};
+}
+
+/* Slurm's variables, "NAME=value" a line each; NULL outside of a job. */
+static char *slurm_variables(void) {
+    char *all = NULL;
+    for (char **variable = environ; *variable; variable++) {
+        if (strncmp(*variable, "SLURM_", 6) != 0) continue;
+        char *longer = all ? ps_text_format("%s\n%s", all, *variable) : strdup(*variable);
+        free(all);
+        all = longer;
+        if (!all) return NULL;
+    }
+    return all;
+}
+
+static char *now_text(void) {
+    char text[32];
+    time_t now = time(NULL);
+    struct tm parts;
+    gmtime_r(&now, &parts);
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return strdup(text);
+}
+
+ps_code ps_notes_gather(const ps_cluster *cluster, const char *command_line, const char *device, const char *device_versions,
+                        ps_notes *notes, ps_error *error) {
+    char line[512], *ranks = NULL;
+    *notes = (ps_notes){0};
+    snprintf(line, sizeof line, "rank %d: host %s, process %ld, %s", cluster->rank, cluster->host, (long)getpid(), device);
+    PS_TRY(ps_cluster_gather_lines(cluster, line, &ranks, error));
+    add_note(notes, "program", strdup("ptyseries"));
+    add_note(notes, "version", strdup(ps_version()));
+    add_note(notes, "commit", strdup(ps_commit()));
+    add_note(notes, "build", strdup(ps_build_text()));
+    add_note(notes, "numerics_version", strdup(PS_NUMERICS_VERSION));
+    add_note(notes, "libraries", ps_library_versions());
+    add_note(notes, "backend_versions", strdup(device_versions));
+    add_note(notes, "command_line", strdup(command_line));
+    add_note(notes, "working_directory", getcwd(NULL, 0));
+    add_note(notes, "start_time", now_text());
+    add_note(notes, "mpi_layout", ps_text_format("%d ranks on %d nodes", cluster->n_ranks, cluster->n_nodes));
+    add_note(notes, "ranks", ranks ? ranks : strdup(line));
+    add_note(notes, "slurm", slurm_variables());
+    return PS_OK;
+}
+
+void ps_notes_free(ps_notes *notes) {
+    for (int64_t i = 0; i < notes->n; i++) free((char *)notes->notes[i].value);
+    *notes = (ps_notes){0};
+}
+
+static ps_code add_range(int file, const char *path, off_t from, size_t bytes, uLong *crc, ps_error *error) {
+    unsigned char buffer[65536];
+    while (bytes > 0) {
+        ssize_t got = pread(file, buffer, bytes < sizeof buffer ? bytes : sizeof buffer, from);
+        if (got < 0) return PS_FAIL(error, PS_E_IO, "%s: cannot read: %s", path, strerror(errno));
+        if (got == 0) return PS_FAIL(error, PS_E_IO, "%s: ended while it was read", path);
+        *crc = crc32(*crc, buffer, (uInt)got);
+        from += got;
+        bytes -= (size_t)got;
+    }
+    return PS_OK;
+}
+
+static ps_code checksum_file(const char *path, uint32_t *checksum, ps_error *error) {
+    const off_t end_bytes = (off_t)1 << 20;
+    ps_code code = PS_OK;
+    uLong crc = crc32(0, NULL, 0);
+    struct stat status;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return PS_FAIL(error, PS_E_IO, "%s: cannot open: %s", path, strerror(errno));
+    if (fstat(file, &status) != 0) PS_GO(PS_FAIL(error, PS_E_IO, "%s: cannot stat: %s", path, strerror(errno)));
+    off_t first = status.st_size < end_bytes ? status.st_size : end_bytes;
+    off_t last = status.st_size - first < end_bytes ? status.st_size - first : end_bytes;
+    PS_GO(add_range(file, path, 0, (size_t)first, &crc, error));
+    PS_GO(add_range(file, path, status.st_size - last, (size_t)last, &crc, error));
+    *checksum = (uint32_t)crc;
+done:
+    close(file);
+    return code;
+}
+
+ps_code ps_source_checksum(const char *source, uint32_t *checksum, ps_error *error) {
+    const char *colon = strstr(source, ":/");
+    if (!colon || access(source, F_OK) == 0) return checksum_file(source, checksum, error);
+    char *path = strndup(source, (size_t)(colon - source));
+    if (!path) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
+    ps_code code = checksum_file(path, checksum, error);
+    free(path);
+    return code;
+}
