@@ -1,0 +1,95 @@
+/* Every place of a queue is resolved exactly once, whatever ranks do: take, give back, leave, stop. Run under mpirun. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cluster/queue.h"
+
+enum { N_PLACES = 200 };
+
+static void pause_a_little(unsigned *seed) {
+    struct timespec pause = {.tv_nsec = rand_r(seed) % 200000};
+    nanosleep(&pause, NULL);
+}
+
+/* Takes until all is finished; gives back every third place it gets while `generous`, and leaves early when `leaves_after` is reached. */
+static int work(ps_queue *queue, int rank, int leaves_after, int generous, int *resolved) {
+    ps_error error = {0};
+    unsigned seed = (unsigned)rank + 1;
+    int n_taken = 0;
+    for (;;) {
+        int64_t place, count;
+        ps_queue_status status;
+        if (leaves_after >= 0 && n_taken >= leaves_after) return ps_queue_leave(queue, &error);
+        if (ps_queue_take(queue, &place, &error) != PS_OK) break;
+        if (place < 0) {
+            if (ps_queue_state(queue, &status, &error) != PS_OK) break;
+            if (status.finished) return PS_OK;
+            pause_a_little(&seed);
+            continue;
+        }
+        n_taken++;
+        pause_a_little(&seed);
+        if (generous && n_taken % 3 == 0) {
+            if (ps_queue_give_back(queue, place, &error) != PS_OK) break;
+            generous--;
+            continue;
+        }
+        resolved[place]++;
+        if (ps_queue_resolve(queue, &count, &error) != PS_OK) break;
+    }
+    fprintf(stderr, "rank %d: %s\n", rank, error.text);
+    return error.code;
+}
+
+/* All ranks but 0 may leave; the sum over ranks of what each resolved must be one everywhere. */
+static int check_all_resolved(const ps_cluster *cluster, int leaves_after, int generous) {
+    ps_error error = {0};
+    ps_queue *queue;
+    int mine[N_PLACES] = {0}, all[N_PLACES], n_wrong = 0;
+    if (ps_queue_create(cluster, N_PLACES, &queue, &error) != PS_OK) return 1;
+    int code = work(queue, cluster->rank, cluster->rank == 0 ? -1 : leaves_after, generous, mine);
+    ps_queue_destroy(queue);
+    MPI_Allreduce(mine, all, N_PLACES, MPI_INT, MPI_SUM, cluster->communicator);
+    for (int i = 0; i < N_PLACES; i++) n_wrong += all[i] != 1;
+    if (cluster->rank == 0 && n_wrong) fprintf(stderr, "%d places were not resolved exactly once\n", n_wrong);
+    return code != PS_OK || n_wrong;
+}
+
+static int check_stop(const ps_cluster *cluster) {
+    ps_error error = {0};
+    ps_queue *queue;
+    ps_queue_status status = {0};
+    int64_t place = 0, remaining = -1;
+    if (ps_queue_create(cluster, N_PLACES, &queue, &error) != PS_OK) return 1;
+    if (cluster->rank == cluster->n_ranks - 1) ps_queue_stop(queue, &error);
+    MPI_Barrier(cluster->communicator);
+    ps_queue_take(queue, &place, &error);
+    ps_queue_remaining(queue, &remaining, &error);
+    ps_queue_state(queue, &status, &error);
+    ps_queue_destroy(queue);
+    return error.code != PS_OK || place != -1 || remaining != 0 || !status.finished || !status.stopped;
+}
+
+/* One rank's error becomes everyone's, with its text. */
+static int check_agreement(const ps_cluster *cluster) {
+    ps_error error = {0};
+    int last = cluster->n_ranks - 1;
+    ps_code mine = cluster->rank == last ? PS_FAIL(&error, PS_E_INPUT, "it was me") : PS_OK;
+    ps_code code = ps_cluster_agree(cluster, mine, &error);
+    if (code != PS_E_INPUT || !strstr(error.text, "it was me")) return 1;
+    ps_error_clear(&error);
+    return ps_cluster_agree(cluster, PS_OK, &error) != PS_OK;
+}
+
+int main(void) {
+    ps_cluster cluster;
+    ps_error error = {0};
+    if (ps_cluster_begin(&cluster, &error) != PS_OK) return 1;
+    int wrong = check_all_resolved(&cluster, -1, 0) || check_all_resolved(&cluster, -1, 20) || check_all_resolved(&cluster, 5, 3) ||
+                check_stop(&cluster) || check_agreement(&cluster);
+    MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_MAX, cluster.communicator);
+    ps_cluster_end(&cluster);
+    return wrong;
+}
