@@ -7,6 +7,10 @@
 
 #include <stdbool.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* code, exit status of the program, short name */
 #define PS_CODES(X)                                                                                                                        \
     X(PS_OK, 0, "ok")                                                                                                                      \
@@ -74,4 +78,7 @@ void ps_error_clear(ps_error *error);
         }                                                                                                                                  \
     } while (0)
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -7,6 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum { PS_LOG_DEBUG, PS_LOG_INFO, PS_LOG_WARNING, PS_LOG_ERROR } ps_log_level;
 
 typedef struct {
@@ -26,4 +30,7 @@ void ps_progress_end(ps_progress *progress);                                    
 
 double ps_seconds(void); /* monotonic clock, seconds */
 
+#ifdef __cplusplus
+}
+#endif
 #endif

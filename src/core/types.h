@@ -5,6 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* enumerator, C type, name as users write it */
 #define PS_DTYPES(X)                                                                                                                       \
     X(PS_U8, uint8_t, "uint8")                                                                                                             \
@@ -29,4 +33,7 @@ const char *ps_dtype_name(ps_dtype dtype);
  * 0 for signed and floating types, which have none. */
 uint32_t ps_dtype_marker(ps_dtype dtype);
 
+#ifdef __cplusplus
+}
+#endif
 #endif
