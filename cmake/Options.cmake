@@ -2,7 +2,7 @@
 add_library(ps_options INTERFACE)
 target_compile_options(ps_options INTERFACE
   $<$<COMPILE_LANGUAGE:C>:-Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla>)
-target_compile_definitions(ps_options INTERFACE _GNU_SOURCE)
+target_compile_definitions(ps_options INTERFACE _GNU_SOURCE H5_USE_110_API) # later HDF5 versions keep the calls of 1.10
 if(PS_WERROR)
   target_compile_options(ps_options INTERFACE $<$<COMPILE_LANGUAGE:C>:-Werror>)
 endif()

@@ -22,15 +22,17 @@ typedef struct {
     int64_t scan_rows, scan_columns; /* 0 when the file does not say */
     int64_t detector_rows, detector_columns;
     ps_dtype dtype;
-    bool big_endian;                 /* in the file; read() always returns native order */
-    char compression[32];            /* "bitshuffle-lz4", "lz4", "none", ... */
+    bool big_endian;      /* in the file; read() always returns native order */
+    char compression[32]; /* "bitshuffle-lz4", "lz4", "none", ... */
     double voltage_V;
     double scan_step_A[2], detector_pitch_mrad[2];
-    double saturation;               /* counts at and above are saturated; NAN: not said */
-    char acquisition_time[64];       /* ISO 8601 or empty */
-    int64_t n_files;                 /* files that hold the data */
-    int64_t data_bytes;              /* their size on disk */
+    double saturation;         /* counts at and above are saturated; NAN: not said */
+    char acquisition_time[64]; /* ISO 8601 or empty */
+    int64_t n_files;           /* files that hold the data */
+    int64_t data_bytes;        /* their size on disk */
 } ps_recording;
+
+void ps_recording_clear(ps_recording *info); /* says nothing: 0, "" and NAN */
 
 typedef struct ps_reader ps_reader;
 
@@ -40,7 +42,8 @@ typedef struct {
     bool (*probe)(const char *path, const char *dataset);
     ps_code (*open)(const char *path, const char *dataset, const ps_reader_options *options, ps_reader **reader, ps_error *error);
     void (*close)(ps_reader *reader);
-    /* counts: [n_positions, detector_rows, detector_columns] of info.dtype, native byte order. Names file, frame and byte offset on damage. */
+    /* counts: [n_positions, detector_rows, detector_columns] of info.dtype, native byte order. Names file, frame and byte offset on damage.
+     */
     ps_code (*read)(ps_reader *reader, int64_t first_position, int64_t n_positions, void *counts, ps_error *error);
     /* bad: [detector_rows, detector_columns], 1 where the file's own mask says not to use a pixel; *present false: the file has none. */
     ps_code (*mask)(ps_reader *reader, uint8_t *bad, bool *present, ps_error *error);

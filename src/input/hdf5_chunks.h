@@ -1,0 +1,11 @@
+/* Reads and unpacks the chunks of a dataset on all threads; used by hdf5_dataset.c only. */
+#ifndef PS_INPUT_HDF5_CHUNKS_H
+#define PS_INPUT_HDF5_CHUNKS_H
+
+#include "input/hdf5_dataset.h"
+
+/* As ps_hdf5_dataset_read, for a dataset whose storage is one of PS_CHUNKS_*. */
+ps_code ps_hdf5_chunks_read(ps_hdf5_dataset *dataset, int64_t first_position, int64_t n_positions, int64_t frame_offset, void *counts,
+                            ps_error *error);
+
+#endif

@@ -1,0 +1,236 @@
+#include "input/hdf5_dataset.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "input/bslz4.h"
+#include "input/hdf5_chunks.h"
+#include "input/hdf5_index.h"
+#include "input/hdf5_util.h"
+
+static ps_code hdf5_failed(const ps_hdf5_dataset *dataset, const char *what, ps_error *error) {
+    char reason[256];
+    ps_hdf5_reason(reason, sizeof reason);
+    return PS_FAIL(error, PS_E_INPUT, "%s:%s: %s: %s", dataset->path, dataset->name, what, reason);
+}
+
+static ps_code read_shape(ps_hdf5_dataset *dataset, ps_error *error) {
+    hsize_t dims[4] = {0};
+    hid_t space = H5Dget_space(dataset->dataset);
+    dataset->rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
+    if (dataset->rank == 3 || dataset->rank == 4) H5Sget_simple_extent_dims(space, dims, NULL);
+    if (space >= 0) H5Sclose(space);
+    if (dataset->rank != 3 && dataset->rank != 4)
+        return PS_FAIL(error, PS_E_INPUT,
+                       "%s:%s: found a dataset of rank %d, expected 3 (position, row, column) or 4 (scan row, scan "
+                       "column, row, column)",
+                       dataset->path, dataset->name, dataset->rank);
+    int detector = dataset->rank - 2;
+    dataset->lead[0] = (int64_t)dims[0];
+    dataset->lead[1] = detector == 2 ? (int64_t)dims[1] : 1;
+    dataset->rows = (int64_t)dims[detector];
+    dataset->columns = (int64_t)dims[detector + 1];
+    int64_t all = 0;
+    bool fits = !__builtin_mul_overflow(dataset->lead[0], dataset->lead[1], &dataset->n_positions) &&
+                !__builtin_mul_overflow(dataset->rows, dataset->columns, &all) &&
+                !__builtin_mul_overflow(all, dataset->n_positions, &all) && !__builtin_mul_overflow(all, INT64_C(8), &all);
+    if (!fits || all == 0)
+        return PS_FAIL(error, PS_E_INPUT, "%s:%s: found the shape %lld x %lld x %lld x %lld (rank %d), which holds no counts or too many",
+                       dataset->path, dataset->name, (long long)dims[0], (long long)dims[1], (long long)dims[2], (long long)dims[3],
+                       dataset->rank);
+    return PS_OK;
+}
+
+static ps_code read_type(ps_hdf5_dataset *dataset, bool *converted, ps_error *error) {
+    hid_t type = H5Dget_type(dataset->dataset);
+    if (type < 0) return hdf5_failed(dataset, "cannot read the element type", error);
+    bool known = ps_hdf5_dtype(type, &dataset->dtype, &dataset->big_endian, converted);
+    dataset->stored_bytes = H5Tget_size(type);
+    H5Tclose(type);
+    if (!known)
+        return PS_FAIL(error, PS_E_INPUT, "%s:%s: elements of %zu bytes are neither integers nor floating-point numbers of a known size",
+                       dataset->path, dataset->name, dataset->stored_bytes);
+    return PS_OK;
+}
+
+/* Adds "name + name" for people; fails when HDF5 would need a filter that is not there. */
+static ps_code describe_filters(ps_hdf5_dataset *dataset, hid_t plist, ps_error *error) {
+    int n = H5Pget_nfilters(plist);
+    size_t used = 0;
+    for (int i = 0; i < n; i++) {
+        unsigned flags = 0, config = 0, values[8];
+        size_t n_values = 8;
+        char name[64] = "";
+        H5Z_filter_t filter = H5Pget_filter2(plist, (unsigned)i, &flags, &n_values, values, sizeof name, name, &config);
+        name[strcspn(name, ";")] = '\0';
+        if (H5Zfilter_avail(filter) <= 0)
+            return PS_FAIL(error, PS_E_INPUT,
+                           "%s:%s: compressed with HDF5 filter %d (%s), which this HDF5 library does not have; install its "
+                           "plugin and set HDF5_PLUGIN_PATH, or repack the file with bitshuffle-LZ4",
+                           dataset->path, dataset->name, (int)filter, name);
+        int wrote = snprintf(dataset->compression + used, sizeof dataset->compression - used, "%s%s", used ? "+" : "", name);
+        used += wrote > 0 ? (size_t)wrote : 0;
+        if (used >= sizeof dataset->compression) used = sizeof dataset->compression - 1;
+    }
+    return PS_OK;
+}
+
+enum { BITSHUFFLE_WITH_LZ4 = 2, N_BITSHUFFLE_VALUES = 5 };
+
+/* Whether this program unpacks the chunks itself. */
+static bool choose_own_decoder(ps_hdf5_dataset *dataset, hid_t plist) {
+    int n = H5Pget_nfilters(plist);
+    unsigned flags = 0, config = 0, values[8] = {0};
+    size_t n_values = 8;
+    if (n == 0) {
+        dataset->storage = PS_CHUNKS_PLAIN;
+        snprintf(dataset->compression, sizeof dataset->compression, "none");
+        return true;
+    }
+    H5Z_filter_t filter = H5Pget_filter2(plist, 0, &flags, &n_values, values, 0, NULL, &config);
+    if (n == 1 && filter == PS_FILTER_LZ4) {
+        dataset->storage = PS_CHUNKS_LZ4;
+        snprintf(dataset->compression, sizeof dataset->compression, "lz4");
+        return true;
+    }
+    if (n == 1 && filter == PS_FILTER_BITSHUFFLE && n_values >= N_BITSHUFFLE_VALUES && values[4] == BITSHUFFLE_WITH_LZ4 &&
+        values[2] == dataset->stored_bytes) {
+        dataset->storage = PS_CHUNKS_BSLZ4;
+        snprintf(dataset->compression, sizeof dataset->compression, "bitshuffle-lz4");
+        return true;
+    }
+    return false;
+}
+
+static ps_code read_layout(ps_hdf5_dataset *dataset, bool converted, ps_error *error) {
+    hid_t plist = H5Dget_create_plist(dataset->dataset);
+    if (plist < 0) return hdf5_failed(dataset, "cannot read the layout", error);
+    ps_code code = PS_OK;
+    hsize_t chunk[4] = {0};
+    dataset->storage = PS_THROUGH_HDF5;
+    if (H5Pget_layout(plist) == H5D_CHUNKED) {
+        H5Pget_chunk(plist, dataset->rank, chunk);
+        int detector = dataset->rank - 2;
+        dataset->chunk[0] = (int64_t)chunk[0];
+        dataset->chunk[1] = detector == 2 ? (int64_t)chunk[1] : 1;
+        dataset->chunk[2] = (int64_t)chunk[detector];
+        dataset->chunk[3] = (int64_t)chunk[detector + 1];
+        if (converted || !choose_own_decoder(dataset, plist)) code = describe_filters(dataset, plist, error);
+    } else {
+        snprintf(dataset->compression, sizeof dataset->compression, "none");
+    }
+    H5Pclose(plist);
+    return code;
+}
+
+/* A link may lead to another file: path becomes the file that really holds the dataset. */
+static ps_code follow_links(ps_hdf5_dataset *dataset, ps_error *error) {
+    hid_t file = H5Iget_file_id(dataset->dataset);
+    ssize_t length = file < 0 ? -1 : H5Fget_name(file, NULL, 0);
+    char *path = length < 0 ? NULL : malloc((size_t)length + 1);
+    if (path && H5Fget_name(file, path, (size_t)length + 1) == length) {
+        free(dataset->path);
+        dataset->path = path;
+        path = NULL;
+    } else
+        length = -1;
+    free(path);
+    if (file >= 0) H5Fclose(file);
+    return length < 0 ? hdf5_failed(dataset, "cannot tell which file holds the dataset", error) : PS_OK;
+}
+
+ps_code ps_hdf5_dataset_open(const char *path, const char *name, ps_hdf5_dataset **dataset, ps_error *error) {
+    ps_code code = PS_OK;
+    bool converted = false;
+    *dataset = NULL;
+    ps_hdf5_lock();
+    ps_hdf5_dataset *opened = calloc(1, sizeof *opened);
+    PS_GO_ALLOC(error, opened);
+    opened->file = opened->dataset = -1;
+    opened->path = strdup(path);
+    opened->name = strdup(name);
+    PS_GO_ALLOC(error, opened->path);
+    PS_GO_ALLOC(error, opened->name);
+    PS_GO(ps_hdf5_open(path, &opened->file, error));
+    if (!ps_hdf5_exists(opened->file, name)) {
+        code = PS_FAIL(error, PS_E_INPUT, "%s: holds no dataset %s", path, name);
+        goto done;
+    }
+    opened->dataset = H5Dopen2(opened->file, name, H5P_DEFAULT);
+    if (opened->dataset < 0) {
+        code = hdf5_failed(opened, "cannot open the dataset", error);
+        goto done;
+    }
+    PS_GO(follow_links(opened, error));
+    PS_GO(read_shape(opened, error));
+    PS_GO(read_type(opened, &converted, error));
+    PS_GO(read_layout(opened, converted, error));
+    opened->data_bytes = (int64_t)H5Dget_storage_size(opened->dataset);
+    *dataset = opened;
+    opened = NULL;
+done:
+    ps_hdf5_dataset_close(opened);
+    ps_hdf5_unlock();
+    return code;
+}
+
+void ps_hdf5_dataset_close(ps_hdf5_dataset *dataset) {
+    if (!dataset) return;
+    ps_chunk_index_free(dataset->index);
+    ps_hdf5_lock();
+    if (dataset->dataset >= 0) H5Dclose(dataset->dataset);
+    if (dataset->file >= 0) H5Fclose(dataset->file);
+    ps_hdf5_unlock();
+    free(dataset->path);
+    free(dataset->name);
+    free(dataset);
+}
+
+/* A block of whole or partial scan rows that is one hyperslab. counts: [lead0, lead1, rows, columns] */
+static ps_code read_slab(ps_hdf5_dataset *dataset, const int64_t start[2], const int64_t extent[2], void *counts, ps_error *error) {
+    hsize_t from[4] = {(hsize_t)start[0], (hsize_t)start[1], 0, 0};
+    hsize_t size[4] = {(hsize_t)extent[0], (hsize_t)extent[1], (hsize_t)dataset->rows, (hsize_t)dataset->columns};
+    if (dataset->rank == 3)
+        for (int i = 1; i < 3; i++) {
+            from[i] = from[i + 1];
+            size[i] = size[i + 1];
+        }
+    ps_code code = PS_OK;
+    hid_t space = H5Dget_space(dataset->dataset), memory = H5Screate_simple(dataset->rank, size, NULL);
+    if (space < 0 || memory < 0 || H5Sselect_hyperslab(space, H5S_SELECT_SET, from, NULL, size, NULL) < 0 ||
+        H5Dread(dataset->dataset, ps_hdf5_native(dataset->dtype), memory, space, H5P_DEFAULT, counts) < 0)
+        code = hdf5_failed(dataset, "cannot read", error);
+    if (memory >= 0) H5Sclose(memory);
+    if (space >= 0) H5Sclose(space);
+    return code;
+}
+
+static ps_code read_through_hdf5(ps_hdf5_dataset *dataset, int64_t first, int64_t n, int64_t frame_offset, uint8_t *counts,
+                                 ps_error *error) {
+    size_t frame_bytes = (size_t)(dataset->rows * dataset->columns) * ps_dtype_bytes(dataset->dtype);
+    for (int64_t done = 0; done < n;) {
+        int64_t start[2] = {(first + done) / dataset->lead[1], (first + done) % dataset->lead[1]},
+                extent[2] = {1, dataset->lead[1] - start[1]};
+        if (extent[1] > n - done) extent[1] = n - done;
+        if (start[1] == 0 && extent[1] == dataset->lead[1]) extent[0] = (n - done) / dataset->lead[1];
+        if (read_slab(dataset, start, extent, counts + (size_t)done * frame_bytes, error) != PS_OK) {
+            ps_error_prefix(error, "detector frames %" PRId64 " to %" PRId64, frame_offset + first + done,
+                            frame_offset + first + done + extent[0] * extent[1] - 1);
+            return PS_E_INPUT;
+        }
+        done += extent[0] * extent[1];
+    }
+    return PS_OK;
+}
+
+ps_code ps_hdf5_dataset_read(ps_hdf5_dataset *dataset, int64_t first_position, int64_t n_positions, int64_t frame_offset, void *counts,
+                             ps_error *error) {
+    if (n_positions == 0) return PS_OK;
+    if (dataset->storage != PS_THROUGH_HDF5) return ps_hdf5_chunks_read(dataset, first_position, n_positions, frame_offset, counts, error);
+    ps_hdf5_lock();
+    ps_code code = read_through_hdf5(dataset, first_position, n_positions, frame_offset, counts, error);
+    ps_hdf5_unlock();
+    return code;
+}

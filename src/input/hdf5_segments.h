@@ -1,0 +1,34 @@
+/* A recording spread over many HDF5 datasets, in order: the linked data files of a master, or one dataset alone.
+ *
+ * Every dataset is looked at once when it is added (shape, type); it is opened again when its positions are read, and at most
+ * PS_MAX_OPEN_SEGMENTS stay open, so that recordings of thousands of files work under a low limit of open files. */
+#ifndef PS_INPUT_HDF5_SEGMENTS_H
+#define PS_INPUT_HDF5_SEGMENTS_H
+
+#include "input/hdf5_dataset.h"
+#include "input/reader.h"
+
+enum { PS_MAX_OPEN_SEGMENTS = 8 };
+
+typedef struct {
+    char *path, *name;       /* file, dataset */
+    int64_t first, n;        /* positions of the recording it holds */
+    ps_hdf5_dataset *opened; /* NULL: closed */
+    int64_t last_use;
+} ps_segment;
+
+typedef struct {
+    int64_t n_segments, room;
+    ps_segment *segments; /* [n_segments] */
+    int64_t n_positions, clock;
+    int n_open;
+} ps_segments; /* starts as {0} */
+
+/* Appends the dataset's positions. The first one sets what *info says of shape, type and compression; a later one of another shape
+ * or type is PS_E_INPUT. info->n_positions, n_files and data_bytes grow. */
+ps_code ps_segments_add(ps_segments *list, const char *path, const char *name, ps_recording *info, ps_error *error);
+/* counts: [n_positions, rows, columns] */
+ps_code ps_segments_read(ps_segments *list, int64_t first_position, int64_t n_positions, size_t frame_bytes, void *counts, ps_error *error);
+void ps_segments_free(ps_segments *list);
+
+#endif

@@ -1,0 +1,213 @@
+#include "input/hdf5_util.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct {
+    char *text;
+    size_t bytes;
+} reason_target;
+
+static herr_t keep_reason(unsigned n, const H5E_error2_t *entry, void *target) {
+    reason_target *reason = target;
+    if (n == 0 && entry->desc) snprintf(reason->text, reason->bytes, "%s", entry->desc);
+    return 0;
+}
+
+void ps_hdf5_reason(char *text, size_t bytes) {
+    snprintf(text, bytes, "no reason given");
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_reason, &(reason_target){text, bytes});
+}
+
+bool ps_hdf5_is_file(const char *path) {
+    ps_hdf5_lock();
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    bool is = H5Fis_hdf5(path) > 0;
+    ps_hdf5_unlock();
+    return is;
+}
+
+static ps_code explain_refusal(const char *path, ps_error *error) {
+    char reason[256];
+    ps_hdf5_reason(reason, sizeof reason);
+    struct stat status;
+    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
+        return PS_FAIL(error, PS_E_INPUT, "%s: not a file: %s", path, errno ? strerror(errno) : "it is a folder or device");
+    int descriptor = open(path, O_RDONLY);
+    if (descriptor < 0) return PS_FAIL(error, PS_E_INPUT, "%s: cannot open: %s", path, strerror(errno));
+    close(descriptor);
+    if (!ps_hdf5_is_file(path))
+        return PS_FAIL(error, PS_E_INPUT, "%s: not an HDF5 file (%lld bytes, no HDF5 signature)", path, (long long)status.st_size);
+    bool locking = strstr(reason, "lock") != NULL;
+    return PS_FAIL(error, PS_E_INPUT, "%s: HDF5 cannot open it: %s%s", path, reason,
+                   locking ? "; if the file system does not support locks, set HDF5_USE_FILE_LOCKING=FALSE" : "");
+}
+
+ps_code ps_hdf5_open(const char *path, hid_t *file, ps_error *error) {
+    ps_code code = PS_OK;
+    ps_hdf5_lock();
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* reasons go into ps_error, not to standard error */
+    errno = 0;
+    *file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    if (*file < 0) code = explain_refusal(path, error);
+    ps_hdf5_unlock();
+    return code;
+}
+
+bool ps_hdf5_exists(hid_t location, const char *path) {
+    char *part = strdup(path);
+    bool exists = part != NULL;
+    for (char *end = part; exists && end;) {
+        end = strchr(end + 1, '/');
+        if (end) *end = '\0';
+        exists = strcmp(part, "") == 0 || strcmp(part, "/") == 0 ||
+                 (H5Lexists(location, part, H5P_DEFAULT) > 0 && H5Oexists_by_name(location, part, H5P_DEFAULT) > 0);
+        if (end) *end = '/';
+        if (end && end[1] == '\0') break;
+    }
+    free(part);
+    return exists;
+}
+
+/* A dataset or an attribute, read by the same calls. */
+typedef struct {
+    hid_t id;
+    bool attribute;
+} holder;
+
+static hid_t holder_type(holder h) {
+    return h.attribute ? H5Aget_type(h.id) : H5Dget_type(h.id);
+}
+static hid_t holder_space(holder h) {
+    return h.attribute ? H5Aget_space(h.id) : H5Dget_space(h.id);
+}
+static herr_t holder_read(holder h, hid_t type, void *values) {
+    return h.attribute ? H5Aread(h.id, type, values) : H5Dread(h.id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values);
+}
+
+enum { MAX_VALUES = 4096 }; /* metadata longer than this is no scalar */
+
+static hssize_t holder_count(holder h) {
+    hid_t space = holder_space(h);
+    hssize_t n = space < 0 ? -1 : H5Sget_simple_extent_npoints(space);
+    if (space >= 0) H5Sclose(space);
+    return n;
+}
+
+static bool read_number(holder h, double *value) {
+    double values[MAX_VALUES];
+    hssize_t n = holder_count(h);
+    hid_t type = holder_type(h);
+    bool numeric = type >= 0 && (H5Tget_class(type) == H5T_INTEGER || H5Tget_class(type) == H5T_FLOAT);
+    bool good = numeric && n > 0 && n <= MAX_VALUES && holder_read(h, H5T_NATIVE_DOUBLE, values) >= 0;
+    if (good) *value = values[0];
+    if (type >= 0) H5Tclose(type);
+    return good;
+}
+
+static bool read_variable_text(holder h, hid_t type, char *text, size_t bytes) {
+    char *value = NULL;
+    if (holder_read(h, type, &value) < 0 || !value) return false;
+    snprintf(text, bytes, "%s", value);
+    H5free_memory(value);
+    return true;
+}
+
+static bool read_fixed_text(holder h, hid_t type, char *text, size_t bytes) {
+    size_t stored = H5Tget_size(type);
+    char *value = calloc(1, stored + 1);
+    bool good = value && holder_read(h, type, value) >= 0;
+    if (good) {
+        snprintf(text, bytes, "%s", value);
+        for (size_t n = strlen(text); n > 0 && text[n - 1] == ' '; n--) text[n - 1] = '\0';
+    }
+    free(value);
+    return good;
+}
+
+static bool read_text(holder h, char *text, size_t bytes) {
+    hid_t type = holder_type(h);
+    bool good = type >= 0 && H5Tget_class(type) == H5T_STRING && holder_count(h) == 1;
+    if (good) good = H5Tis_variable_str(type) > 0 ? read_variable_text(h, type, text, bytes) : read_fixed_text(h, type, text, bytes);
+    if (type >= 0) H5Tclose(type);
+    return good;
+}
+
+static holder open_dataset(hid_t location, const char *path) {
+    return (holder){ps_hdf5_exists(location, path) ? H5Dopen2(location, path, H5P_DEFAULT) : -1, false};
+}
+
+static holder open_attribute(hid_t location, const char *path, const char *name) {
+    bool there = ps_hdf5_exists(location, path) && H5Aexists_by_name(location, path, name, H5P_DEFAULT) > 0;
+    return (holder){there ? H5Aopen_by_name(location, path, name, H5P_DEFAULT, H5P_DEFAULT) : -1, true};
+}
+
+static void close_holder(holder h) {
+    if (h.id >= 0) h.attribute ? H5Aclose(h.id) : H5Dclose(h.id);
+}
+
+static bool number_of(holder h, double *value) {
+    bool good = h.id >= 0 && read_number(h, value);
+    close_holder(h);
+    return good;
+}
+
+static bool text_of(holder h, char *text, size_t bytes) {
+    bool good = h.id >= 0 && read_text(h, text, bytes);
+    close_holder(h);
+    return good;
+}
+
+bool ps_hdf5_number(hid_t location, const char *path, double *value) {
+    return number_of(open_dataset(location, path), value);
+}
+bool ps_hdf5_text(hid_t location, const char *path, char *text, size_t bytes) {
+    return text_of(open_dataset(location, path), text, bytes);
+}
+bool ps_hdf5_attribute_number(hid_t location, const char *path, const char *name, double *value) {
+    return number_of(open_attribute(location, path, name), value);
+}
+bool ps_hdf5_attribute_text(hid_t location, const char *path, const char *name, char *text, size_t bytes) {
+    return text_of(open_attribute(location, path, name), text, bytes);
+}
+
+static bool integer_dtype(size_t bytes, bool is_signed, ps_dtype *dtype, bool *converted) {
+    *converted = bytes == 8;
+    switch (bytes) {
+    case 1: *dtype = is_signed ? PS_I8 : PS_U8; return true;
+    case 2: *dtype = is_signed ? PS_I16 : PS_U16; return true;
+    case 4: *dtype = is_signed ? PS_I32 : PS_U32; return true;
+    case 8: *dtype = PS_F64; return true;
+    default: return false;
+    }
+}
+
+bool ps_hdf5_dtype(hid_t type, ps_dtype *dtype, bool *big_endian, bool *converted) {
+    size_t bytes = H5Tget_size(type);
+    H5T_class_t class = H5Tget_class(type);
+    *converted = false;
+    *big_endian = H5Tget_order(type) == H5T_ORDER_BE && bytes > 1;
+    if (class == H5T_INTEGER) return integer_dtype(bytes, H5Tget_sign(type) == H5T_SGN_2, dtype, converted);
+    if (class != H5T_FLOAT || (bytes != 2 && bytes != 4 && bytes != 8)) return false;
+    *converted = bytes == 2;
+    *dtype = bytes == 8 ? PS_F64 : PS_F32;
+    return true;
+}
+
+hid_t ps_hdf5_native(ps_dtype dtype) {
+    switch (dtype) {
+    case PS_U8: return H5T_NATIVE_UINT8;
+    case PS_U16: return H5T_NATIVE_UINT16;
+    case PS_U32: return H5T_NATIVE_UINT32;
+    case PS_I8: return H5T_NATIVE_INT8;
+    case PS_I16: return H5T_NATIVE_INT16;
+    case PS_I32: return H5T_NATIVE_INT32;
+    case PS_F32: return H5T_NATIVE_FLOAT;
+    default: return H5T_NATIVE_DOUBLE;
+    }
+}

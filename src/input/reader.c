@@ -1,0 +1,134 @@
+#include "input/reader.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "input/reader_formats.h"
+#include "input/source.h"
+
+static const ps_reader_ops *const formats[] = {&ps_reader_dectris, &ps_reader_hdf5, &ps_reader_npy};
+enum { N_FORMATS = sizeof formats / sizeof *formats };
+
+void ps_recording_clear(ps_recording *info) {
+    *info = (ps_recording){.voltage_V = NAN, .scan_step_A = {NAN, NAN}, .detector_pitch_mrad = {NAN, NAN}, .saturation = NAN};
+}
+
+static ps_code unknown_format(const char *path, ps_error *error) {
+    char names[256] = "", start[64] = "";
+    size_t used = 0;
+    for (int i = 0; i < N_FORMATS; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", formats[i]->name);
+    unsigned char bytes[8];
+    FILE *file = fopen(path, "rb");
+    if (!file) return PS_FAIL(error, PS_E_INPUT, "%s: cannot open: %s", path, strerror(errno));
+    size_t n = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    if (n == 0) return PS_FAIL(error, PS_E_INPUT, "%s: is empty", path);
+    for (size_t i = 0; i < n; i++) snprintf(start + 3 * i, sizeof start - 3 * i, "%02x ", bytes[i]);
+    return PS_FAIL(error, PS_E_INPUT, "%s: not a recording of a known kind (it begins with the bytes %s); known are %s", path, start,
+                   names);
+}
+
+static ps_code find_format(const char *path, const char *dataset, const ps_reader_ops **ops, ps_error *error) {
+    struct stat status;
+    if (stat(path, &status) != 0) return PS_FAIL(error, PS_E_INPUT, "%s: cannot open: %s", path, strerror(errno));
+    if (S_ISDIR(status.st_mode)) return PS_FAIL(error, PS_E_INPUT, "%s: is a folder, expected a file", path);
+    for (int i = 0; i < N_FORMATS; i++)
+        if (formats[i]->probe(path, dataset)) {
+            *ops = formats[i];
+            return PS_OK;
+        }
+    if (dataset) return PS_FAIL(error, PS_E_INPUT, "%s: not an HDF5 file, so there is no dataset %s in it", path, dataset);
+    return unknown_format(path, error);
+}
+
+ps_code ps_reader_open(const char *source, const ps_reader_options *options, ps_reader **reader, ps_error *error) {
+    ps_code code = PS_OK;
+    ps_source parts = {0};
+    const ps_reader_ops *ops = NULL;
+    static const ps_reader_options nothing_asked;
+    *reader = NULL;
+    PS_GO(ps_source_split(source, &parts, error));
+    PS_GO(find_format(parts.path, parts.dataset, &ops, error));
+    PS_GO(ops->open(parts.path, parts.dataset, options ? options : &nothing_asked, reader, error));
+done:
+    ps_source_free(&parts);
+    return code;
+}
+
+void ps_reader_close(ps_reader *reader) {
+    if (reader) reader->ops->close(reader);
+}
+
+ps_code ps_reader_read(ps_reader *reader, int64_t first_position, int64_t n_positions, void *counts, ps_error *error) {
+    int64_t all = reader->info.n_positions;
+    if (first_position < 0 || n_positions < 0 || first_position > all || n_positions > all - first_position)
+        return PS_FAIL(error, PS_E_ARGUMENT, "%s: asked for detector frames %" PRId64 " to %" PRId64 ", the recording has %" PRId64,
+                       reader->path, first_position, first_position + n_positions - 1, all);
+    return n_positions == 0 ? PS_OK : reader->ops->read(reader, first_position, n_positions, counts, error);
+}
+
+ps_code ps_reader_mask(ps_reader *reader, uint8_t *bad, bool *present, ps_error *error) {
+    *present = false;
+    memset(bad, 0, (size_t)(reader->info.detector_rows * reader->info.detector_columns));
+    return reader->ops->mask ? reader->ops->mask(reader, bad, present, error) : PS_OK;
+}
+
+/* "1 x 12, 2 x 6, 3 x 4": pairs whose product is n, the squarest last; as many as fit. */
+static void factor_pairs(int64_t n, char *text, size_t bytes) {
+    size_t used = 0;
+    text[0] = '\0';
+    int64_t pairs = 0, shown = 0;
+    for (int64_t a = 1; a * a <= n; a++) pairs += n % a == 0;
+    for (int64_t a = 1; a * a <= n; a++) {
+        if (n % a != 0 || pairs-- > 8) continue; /* the eight squarest are enough */
+        int wrote = snprintf(text + used, bytes - used, "%s%" PRId64 " x %" PRId64, shown++ ? ", " : "", a, n / a);
+        if (wrote < 0 || (size_t)wrote >= bytes - used) return;
+        used += (size_t)wrote;
+    }
+}
+
+static ps_code check_shape(const ps_reader *reader, int64_t rows, int64_t columns, const char *who, ps_error *error) {
+    int64_t product = 0, n = reader->info.n_positions;
+    if (!__builtin_mul_overflow(rows, columns, &product) && product == n) return PS_OK;
+    char pairs[320];
+    factor_pairs(n, pairs, sizeof pairs);
+    return PS_FAIL(error, PS_E_INPUT,
+                   "%s: %s says a scan of %" PRId64 " x %" PRId64 " = %" PRId64 " positions, but the recording has %" PRId64
+                   " detector frames; scans that would fit (either way round): %s",
+                   reader->path, who, rows, columns, product, n, pairs);
+}
+
+static int64_t exact_square_root(int64_t n) {
+    int64_t root = 0;
+    for (int64_t bit = INT64_C(1) << 31; bit; bit >>= 1)
+        if ((root + bit) <= n / (root + bit)) root += bit;
+    return root * root == n ? root : 0;
+}
+
+ps_code ps_reader_scan_shape(const ps_reader *reader, const ps_reader_options *options, int64_t *rows, int64_t *columns, ps_error *error) {
+    const ps_recording *info = &reader->info;
+    if (options && options->scan_rows > 0 && options->scan_columns > 0) {
+        *rows = options->scan_rows;
+        *columns = options->scan_columns;
+        return check_shape(reader, *rows, *columns, "the job", error);
+    }
+    if (info->scan_rows > 0 && info->scan_columns > 0) {
+        *rows = info->scan_rows;
+        *columns = info->scan_columns;
+        return check_shape(reader, *rows, *columns, "the file", error);
+    }
+    *rows = *columns = exact_square_root(info->n_positions);
+    if (*rows > 0) return PS_OK;
+    char pairs[320];
+    factor_pairs(info->n_positions, pairs, sizeof pairs);
+    return PS_FAIL(error, PS_E_INPUT,
+                   "%s: the file does not say its scan shape and its %" PRId64 " detector frames are no square; give "
+                   "series.scan_shape; scans that would fit (either way round): %s",
+                   reader->path, info->n_positions, pairs);
+}

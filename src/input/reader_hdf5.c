@@ -1,0 +1,97 @@
+/* Any HDF5 file: the dataset named behind ":/", or the only one of rank 3 or 4 with numbers in it. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "input/hdf5_util.h"
+#include "input/name_list.h"
+#include "input/reader_formats.h"
+#include "input/reader_hdf5_common.h"
+
+static bool probe(const char *path, const char *dataset) {
+    (void)dataset;
+    return ps_hdf5_is_file(path);
+}
+
+static bool holds_counts(hid_t location, const char *name) {
+    hid_t dataset = H5Dopen2(location, name, H5P_DEFAULT);
+    if (dataset < 0) return false;
+    hid_t space = H5Dget_space(dataset), type = H5Dget_type(dataset);
+    int rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
+    ps_dtype dtype;
+    bool big_endian, converted;
+    bool good = (rank == 3 || rank == 4) && type >= 0 && ps_hdf5_dtype(type, &dtype, &big_endian, &converted);
+    if (type >= 0) H5Tclose(type);
+    if (space >= 0) H5Sclose(space);
+    H5Dclose(dataset);
+    return good;
+}
+
+static herr_t collect_candidate(hid_t object, const char *name, const H5O_info_t *info, void *list) {
+    if (info->type != H5O_TYPE_DATASET || !holds_counts(object, name)) return 0;
+    return ps_name_list_add(list, name) == PS_OK ? 0 : -1;
+}
+
+/* *dataset: malloc'd, "/..." */
+static ps_code find_only_dataset(const char *path, hid_t file, char **dataset, ps_error *error) {
+    ps_code code = PS_OK;
+    ps_name_list names = {0};
+    if (H5Ovisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, collect_candidate, &names) < 0) {
+        code = PS_FAIL(error, PS_E_INPUT, "%s: cannot list what the file holds", path);
+        goto done;
+    }
+    if (names.n == 0) {
+        code = PS_FAIL(error, PS_E_INPUT, "%s: an HDF5 file without a dataset of counts of rank 3 or 4", path);
+        goto done;
+    }
+    if (names.n > 1) {
+        char list[512];
+        size_t used = 0;
+        for (int64_t i = 0; i < names.n && used < sizeof list; i++)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s/%s", i ? ", " : "", names.names[i]);
+        code = PS_FAIL(error, PS_E_INPUT, "%s: holds %" PRId64 " datasets of rank 3 or 4; name one as %s:/DATASET: %s", path, names.n, path,
+                       list);
+        goto done;
+    }
+    if (asprintf(dataset, "/%s", names.names[0]) < 0) {
+        *dataset = NULL;
+        code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a name");
+    }
+done:
+    ps_name_list_free(&names);
+    return code;
+}
+
+static ps_code open_dataset(const char *path, const char *dataset, const ps_reader_options *options, ps_reader **reader, ps_error *error) {
+    (void)options;
+    ps_code code = PS_OK;
+    ps_hdf5_reader *r = NULL;
+    hid_t file = -1;
+    char *found = NULL;
+    ps_hdf5_lock();
+    PS_GO(ps_hdf5_reader_create(&ps_reader_hdf5, path, &r, error));
+    if (!dataset) {
+        PS_GO(ps_hdf5_open(path, &file, error));
+        PS_GO(find_only_dataset(path, file, &found, error));
+    }
+    snprintf(r->base.info.format, sizeof r->base.info.format, "HDF5");
+    PS_GO(ps_segments_add(&r->segments, path, dataset ? dataset : found, &r->base.info, error));
+    *reader = &r->base;
+    r = NULL;
+done:
+    free(found);
+    if (file >= 0) H5Fclose(file);
+    if (r) ps_hdf5_reader_close(&r->base);
+    ps_hdf5_unlock();
+    return code;
+}
+
+const ps_reader_ops ps_reader_hdf5 = {
+    .name = "HDF5",
+    .probe = probe,
+    .open = open_dataset,
+    .close = ps_hdf5_reader_close,
+    .read = ps_hdf5_reader_read,
+    .mask = ps_hdf5_reader_mask,
+};
