@@ -30,9 +30,7 @@ static int fixture_plan(ps_plan *plan, const uint8_t *bad, double defocus_A) {
                         .semiangle_mrad = 20,
                         .scan_step_A = {0.6, 0.5},
                         .detector_pitch_mrad = {4, 4},
-                        .detector_center_px = {7.5, 7.5},
-                        .has_center = true,
-                        .has_semiangle = true};
+                        .detector_center_px = {7.5, 7.5}};
     optics.C_A[0] = -defocus_A;
     ps_plan_options options = {.scan_rows = 12,
                                .scan_columns = 10,

@@ -1,20 +1,17 @@
 /* Creates an output file at its full size under a temporary name and gives it its name when it is complete on disk. */
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "core/text.h"
 #include "output/h5.h"
 #include "output/layout.h"
+#include "output/lock.h"
 #include "output/process.h"
+#include "output/publish.h"
 #include "output/signature.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "rows are verified as they stand in the file, which is little endian");
@@ -345,81 +342,6 @@ done:
     return code;
 }
 
-/* ---- from the temporary name to the final one ---- */
-
-/* Reserves the file's blocks, so that a full disk shows now and not after hours; then everything goes to disk. */
-static ps_code reserve_and_sync(const char *temporary, ps_error *error) {
-    ps_code code = PS_OK;
-    struct stat status;
-    int fd = open(temporary, O_RDWR | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &status) != 0) {
-        code = ps_io_fail(error, errno, "%s: cannot open", temporary);
-        goto done;
-    }
-    if (fallocate(fd, 0, 0, status.st_size) != 0 && errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL)
-        code = ps_io_fail(error, errno, "%s: cannot reserve %.3f GiB for the output", temporary, (double)status.st_size / 1073741824.0);
-    else if (fsync(fd) != 0)
-        code = ps_io_fail(error, errno, "%s: cannot write to disk", temporary);
-done:
-    if (fd >= 0) close(fd);
-    return code;
-}
-
-static ps_code exists_already(const char *path, ps_error *error) {
-    return PS_FAIL(error, PS_E_ARGUMENT, "%s exists already; --resume goes on with it, --overwrite replaces it", path);
-}
-
-/* Never replaces a file: renameat2 where the file system knows it, else link, else a check just before the rename. */
-static ps_code rename_new(const char *temporary, const char *path, ps_error *error) {
-    if (renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) == 0) return PS_OK;
-    if (errno == EEXIST) return exists_already(path, error);
-    if (link(temporary, path) == 0) {
-        unlink(temporary);
-        return PS_OK;
-    }
-    if (errno == EEXIST || access(path, F_OK) == 0) return exists_already(path, error);
-    if (rename(temporary, path) != 0) return ps_io_fail(error, errno, "%s: cannot rename to %s", temporary, path);
-    return PS_OK;
-}
-
-static ps_code give_name(const char *temporary, const char *path, bool overwrite, ps_error *error) {
-    ps_code code = PS_OK;
-    char *directory = ps_path_directory(path);
-    int fd = -1;
-    PS_GO_ALLOC(error, directory);
-    if (!overwrite)
-        PS_GO(rename_new(temporary, path, error));
-    else if (rename(temporary, path) != 0) {
-        code = ps_io_fail(error, errno, "%s: cannot rename to %s", temporary, path);
-        goto done;
-    }
-    fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL)) code = ps_io_fail(error, errno, "%s: cannot write the directory to disk", directory);
-done:
-    if (fd >= 0) close(fd);
-    free(directory);
-    return code;
-}
-
-/* An empty file PATH.partial-XXXXXXXX that nobody else has; its name is malloc'd. */
-static ps_code create_temporary(const char *path, char **temporary, ps_error *error) {
-    for (int attempt = 0; attempt < 16; attempt++) {
-        uint32_t number = (uint32_t)getpid();
-        if (getrandom(&number, sizeof number, 0) < 0) number += (uint32_t)time(NULL) + (uint32_t)attempt;
-        char *name = ps_text_format("%s.partial-%08x", path, number);
-        if (!name) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a file name");
-        int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0) {
-            close(fd);
-            *temporary = name;
-            return PS_OK;
-        }
-        free(name);
-        if (errno != EEXIST) break;
-    }
-    return ps_io_fail(error, errno, "%s: cannot create the output", path);
-}
-
 static ps_code check_spec(const ps_output_spec *spec, ps_error *error) {
     const ps_job *job = spec->job;
     if (spec->n_frames < 1 || spec->n_optics < 1 || spec->image_rows < 1 || spec->image_columns < 1)
@@ -435,19 +357,23 @@ static ps_code check_spec(const ps_output_spec *spec, ps_error *error) {
 ps_code ps_output_create(const char *path, bool overwrite, const ps_output_spec *spec, ps_error *error) {
     ps_code code = PS_OK;
     char *temporary = NULL;
+    ps_lock lock = PS_LOCK_NONE;
     ps_h5_quiet();
     signal(SIGXFSZ, SIG_IGN);
     PS_GO(check_spec(spec, error));
+    PS_GO(ps_lock_take(path, &lock, error));
+    ps_publish_sweep(path);
     if (!overwrite && access(path, F_OK) == 0) {
-        code = exists_already(path, error);
+        code = ps_publish_exists(path, error);
         goto done;
     }
-    PS_GO(create_temporary(path, &temporary, error));
+    PS_GO(ps_publish_temporary(path, &temporary, error));
     PS_GO(write_tree(temporary, path, spec, error));
-    PS_GO(reserve_and_sync(temporary, error));
-    PS_GO(give_name(temporary, path, overwrite, error));
+    PS_GO(ps_publish_sync(temporary, error));
+    PS_GO(ps_publish_rename(temporary, path, overwrite, error));
 done:
     if (code != PS_OK && temporary) unlink(temporary);
     free(temporary);
+    ps_lock_release(&lock);
     return code;
 }

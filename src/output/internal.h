@@ -5,6 +5,7 @@
 #include <hdf5.h>
 
 #include "output/layout.h"
+#include "output/lock.h"
 #include "output/output.h"
 #include "output/rows.h"
 
@@ -14,6 +15,7 @@ struct ps_output {
     MPI_Comm communicator; /* own copy */
     int rank;
     char *path, host[65];
+    ps_lock lock; /* held by rank 0 */
     hid_t file, entry;
     int fd;      /* of the same file: fdatasync and reading back */
     int process; /* number of the run's /entry/process_N */
@@ -24,8 +26,18 @@ struct ps_output {
     ps_rows results[PS_N_RESULTS], columns[PS_N_COLUMNS], seconds; /* dataset < 0: not in this file */
 };
 
+/* The lowest rank that failed speaks for all: its code and text become everyone's. Collective. */
+ps_code ps_output_agree(MPI_Comm communicator, ps_code code, ps_error *error);
+ps_code ps_output_write_state(ps_output *output, int64_t frame, ps_frame_state state, ps_error *error);
+ps_code ps_output_sync(const ps_output *output, ps_error *error);
+/* CRC-32 of a frame's results as they stand in the file. */
+ps_code ps_output_crc(const ps_output *output, int64_t frame, uint32_t *crc, ps_error *error);
+
 const char *ps_result_name(ps_result result); /* below /entry */
 const char *ps_column_name(ps_column column);
+
+/* Collective: closes without writing anything more. */
+void ps_output_discard(ps_output *output);
 
 /* For tests of splitting: pieces of at most `bytes`. */
 void ps_output_limit_writes(ps_output *output, size_t bytes);

@@ -47,6 +47,7 @@ typedef enum {
     NUMBER(PS_COLUMN_EXCLUDED, "n_excluded", int64_t, H5T_STD_I64LE)      \
     NUMBER(PS_COLUMN_MEMORY, "peak_memory_bytes", int64_t, H5T_STD_I64LE) \
     TEXT(PS_COLUMN_ERROR, "error", 512)                                   \
+    TEXT(PS_COLUMN_NOTE, "note", 256)                                     \
     TEXT(PS_COLUMN_HOST, "host", 64)                                      \
     TEXT(PS_COLUMN_DEVICE, "device", 128)                                 \
     TEXT(PS_COLUMN_TIME, "written_at", 32)

@@ -44,8 +44,7 @@ const char *ps_column_name(ps_column column) {
     return column_names[column];
 }
 
-/* The lowest rank that failed speaks for all: its code and text become everyone's. Collective. */
-static ps_code agree(MPI_Comm communicator, ps_code code, ps_error *error) {
+ps_code ps_output_agree(MPI_Comm communicator, ps_code code, ps_error *error) {
     struct {
         int failed, rank;
     } mine = {code != PS_OK, 0}, first;
@@ -111,12 +110,12 @@ static void forget(ps_output *output) {
     ps_h5_close(&output->entry);
 }
 
-/* Collective when file is open: HDF5 closes an MPI-IO file together. */
-static void destroy(ps_output *output) {
+void ps_output_discard(ps_output *output) {
     if (!output) return;
     forget(output);
     if (output->file >= 0) H5Fclose(output->file);
     if (output->fd >= 0) close(output->fd);
+    ps_lock_release(&output->lock);
     if (output->communicator != MPI_COMM_NULL) MPI_Comm_free(&output->communicator);
     free(output->states);
     free(output->written);
@@ -131,6 +130,7 @@ static ps_output *new_output(const char *path) {
     for (int i = 0; i < PS_N_RESULTS; i++) output->results[i].dataset = output->results[i].type = H5I_INVALID_HID;
     for (int i = 0; i < PS_N_COLUMNS; i++) output->columns[i].dataset = output->columns[i].type = H5I_INVALID_HID;
     output->fd = -1;
+    output->lock = PS_LOCK_NONE;
     output->communicator = MPI_COMM_NULL;
     output->write_limit = PS_WRITE_LIMIT;
     output->path = strdup(path);
@@ -138,8 +138,10 @@ static ps_output *new_output(const char *path) {
     return output;
 }
 
-static ps_code open_local(ps_output *output, ps_error *error) {
+static ps_code open_local(ps_output *output, int rank, ps_error *error) {
     if (!output || !output->path) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the output");
+    output->rank = rank;
+    if (rank == 0) PS_TRY(ps_lock_take(output->path, &output->lock, error));
     output->fd = open(output->path, O_RDWR | O_CLOEXEC);
     return output->fd < 0 ? ps_io_fail(error, errno, "%s: cannot open for writing", output->path) : PS_OK;
 }
@@ -149,19 +151,20 @@ ps_code ps_output_open(const char *path, MPI_Comm communicator, ps_output **open
     *opened = NULL;
     ps_h5_quiet();
     signal(SIGXFSZ, SIG_IGN);
+    int rank;
+    MPI_Comm_rank(communicator, &rank);
     ps_output *output = new_output(path);
-    PS_GO(agree(communicator, open_local(output, error), error));
+    PS_GO(ps_output_agree(communicator, open_local(output, rank, error), error));
     MPI_Comm_dup(communicator, &output->communicator);
-    MPI_Comm_rank(communicator, &output->rank);
-    PS_GO(agree(communicator, open_mpi_file(output, error), error));
+    PS_GO(ps_output_agree(communicator, open_mpi_file(output, error), error));
     code = open_rows(output, error);
     if (code == PS_OK) code = read_states(output, error);
     if (code == PS_OK) code = ps_process_last(output->entry, &output->process, error);
-    PS_GO(agree(communicator, code, error));
+    PS_GO(ps_output_agree(communicator, code, error));
     *opened = output;
     output = NULL;
 done:
-    destroy(output);
+    ps_output_discard(output);
     return code;
 }
 
@@ -228,12 +231,12 @@ static ps_code check_frame(const ps_output *output, int64_t frame, ps_error *err
     return PS_FAIL(error, PS_E_INTERNAL, "%s: frame %lld of %lld", output->path, (long long)frame, (long long)output->n_frames);
 }
 
-static ps_code sync_data(const ps_output *output, ps_error *error) {
+ps_code ps_output_sync(const ps_output *output, ps_error *error) {
     if (fdatasync(output->fd) == 0 || errno == EINVAL || errno == ENOSYS) return PS_OK;
     return ps_io_fail(error, errno, "%s: cannot bring data to disk", output->path);
 }
 
-static ps_code write_state(ps_output *output, int64_t frame, ps_frame_state state, ps_error *error) {
+ps_code ps_output_write_state(ps_output *output, int64_t frame, ps_frame_state state, ps_error *error) {
     uint8_t value = (uint8_t)state;
     PS_TRY(ps_rows_write(&output->columns[PS_COLUMN_STATE], frame, &value, output->write_limit, error));
     output->states[frame] = value;
@@ -244,8 +247,8 @@ static ps_code write_state(ps_output *output, int64_t frame, ps_frame_state stat
 /* A frame that is written once more is pending, on disk, before its data changes. */
 static ps_code reopen_frame(ps_output *output, int64_t frame, ps_error *error) {
     if (output->states[frame] == PS_FRAME_PENDING) return PS_OK;
-    PS_TRY(write_state(output, frame, PS_FRAME_PENDING, error));
-    return sync_data(output, error);
+    PS_TRY(ps_output_write_state(output, frame, PS_FRAME_PENDING, error));
+    return ps_output_sync(output, error);
 }
 
 static ps_code write_results(const ps_output *output, int64_t frame, result_values values, uint32_t *crc, ps_error *error) {
@@ -257,11 +260,17 @@ static ps_code write_results(const ps_output *output, int64_t frame, result_valu
     return PS_OK;
 }
 
+ps_code ps_output_crc(const ps_output *output, int64_t frame, uint32_t *crc, ps_error *error) {
+    *crc = 0;
+    for (int i = 0; i < PS_N_RESULTS; i++)
+        if (output->results[i].dataset >= 0) PS_TRY(ps_rows_crc(&output->results[i], output->fd, frame, crc, error));
+    return PS_OK;
+}
+
 /* What stands in the file has the CRC of what was in memory: some MPI-IO layers have lost data on some file systems. */
 static ps_code read_back(const ps_output *output, int64_t frame, uint32_t expected, ps_error *error) {
     uint32_t found = 0;
-    for (int i = 0; i < PS_N_RESULTS; i++)
-        if (output->results[i].dataset >= 0) PS_TRY(ps_rows_crc(&output->results[i], output->fd, frame, &found, error));
+    PS_TRY(ps_output_crc(output, frame, &found, error));
     if (found == expected) return PS_OK;
     return PS_FAIL(error, PS_E_IO,
                    "%s: frame %lld reads back with CRC %08x, written was %08x: MPI-IO or the file system lost data; "
@@ -284,7 +293,8 @@ static ps_code write_text(const ps_output *output, ps_column column, int64_t fra
 }
 
 /* The columns every written frame has, done or failed. */
-static ps_code write_who(const ps_output *output, int64_t frame, const char *device, const char *reason, ps_error *error) {
+static ps_code write_who(const ps_output *output, int64_t frame, const char *device, const char *note, const char *reason,
+                         ps_error *error) {
     int32_t process = output->process, rank = output->rank;
     char now[PS_WIDTH_TIME];
     ps_output_time_now(now);
@@ -293,6 +303,7 @@ static ps_code write_who(const ps_output *output, int64_t frame, const char *dev
     PS_TRY(write_text(output, PS_COLUMN_HOST, frame, output->host, error));
     PS_TRY(write_text(output, PS_COLUMN_DEVICE, frame, device, error));
     PS_TRY(write_text(output, PS_COLUMN_TIME, frame, now, error));
+    PS_TRY(write_text(output, PS_COLUMN_NOTE, frame, note, error));
     return write_text(output, PS_COLUMN_ERROR, frame, reason, error);
 }
 
@@ -301,7 +312,7 @@ static ps_code write_row(const ps_output *output, int64_t frame, const ps_frame_
     PS_TRY(write_number(output, PS_COLUMN_EXCLUDED, frame, &result->n_excluded, error));
     PS_TRY(write_number(output, PS_COLUMN_MEMORY, frame, &result->peak_memory_bytes, error));
     PS_TRY(ps_rows_write(&output->seconds, frame, result->seconds, output->write_limit, error));
-    return write_who(output, frame, result->device, "", error);
+    return write_who(output, frame, result->device, result->note, "", error);
 }
 
 ps_code ps_output_write_frame(ps_output *output, int64_t frame, const ps_frame_result *result, ps_error *error) {
@@ -317,16 +328,16 @@ ps_code ps_output_write_frame(ps_output *output, int64_t frame, const ps_frame_r
     PS_TRY(read_back(output, frame, crc, error));
     timed.seconds[PS_STAGE_WRITE] += ps_seconds() - start;
     PS_TRY(write_row(output, frame, &timed, crc, error));
-    PS_TRY(sync_data(output, error));
-    return write_state(output, frame, PS_FRAME_DONE, error);
+    PS_TRY(ps_output_sync(output, error));
+    return ps_output_write_state(output, frame, PS_FRAME_DONE, error);
 }
 
 ps_code ps_output_fail_frame(ps_output *output, int64_t frame, const char *reason, ps_error *error) {
     PS_TRY(check_frame(output, frame, error));
     PS_TRY(reopen_frame(output, frame, error));
-    PS_TRY(write_who(output, frame, "", reason, error));
-    PS_TRY(sync_data(output, error));
-    return write_state(output, frame, PS_FRAME_FAILED, error);
+    PS_TRY(write_who(output, frame, NULL, NULL, reason, error));
+    PS_TRY(ps_output_sync(output, error));
+    return ps_output_write_state(output, frame, PS_FRAME_FAILED, error);
 }
 
 /* ---- prepared optics ---- */
@@ -400,9 +411,9 @@ ps_code ps_output_close(ps_output *output, ps_error *error) {
     forget(output);
     if (H5Fclose(output->file) < 0 && code == PS_OK) code = ps_h5_fail(error, "%s: cannot close", output->path);
     output->file = H5I_INVALID_HID;
-    if (code == PS_OK) code = sync_data(output, error);
-    code = agree(communicator, code, error);
-    destroy(output);
+    if (code == PS_OK) code = ps_output_sync(output, error);
+    code = ps_output_agree(communicator, code, error);
+    ps_output_discard(output);
     return code;
 }
 

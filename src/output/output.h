@@ -85,16 +85,24 @@ typedef struct {
     double seconds[PS_N_STAGES];
     int64_t peak_memory_bytes; /* of the process so far */
     const char *device;
+    const char *note; /* what a user should know about this frame, such as a backend other than the series' first; NULL: nothing */
 } ps_frame_result;
 
 typedef struct ps_output ps_output;
 
-/* Rank-local, called by one rank: creates the file. PS_E_ARGUMENT when it exists and overwrite is false (untouched then). */
+/* Rank-local, called by one rank: creates the file. PS_E_ARGUMENT when it exists and overwrite is false (untouched then), or when another
+ * run writes it. */
 ps_code ps_output_create(const char *path, bool overwrite, const ps_output_spec *spec, ps_error *error);
-/* Collective over communicator: opens an existing file for writing. Errors are agreed on by all ranks. */
+/* Rank-local, called by one rank, MPI running: makes an existing file ready to go on with. spec is what this run would have created.
+ * Refuses with PS_E_ARGUMENT and the list of differences when the file was made with other science, and when another run writes it; the
+ * file is untouched then. Every done frame's CRC is verified (all cores); damaged frames, and failed ones when retry_failed, are pending
+ * again. The run becomes the next /entry/process_N, with the spec's notes. */
+ps_code ps_output_resume(const char *path, const ps_output_spec *spec, bool retry_failed, ps_error *error);
+/* Collective over communicator: opens an existing file for writing. Errors are agreed on by all ranks; PS_E_ARGUMENT when another
+ * run writes it. SIGXFSZ is ignored from here on, so that a file size limit becomes an error. */
 ps_code ps_output_open(const char *path, MPI_Comm communicator, ps_output **output, ps_error *error);
-/* Rank-local. Images and curves, then the CRC of all of them and the frame's row, then (flushed) its state. Refuses non-finite values
- * with PS_E_NUMERIC and writes nothing then. */
+/* Rank-local. Images and curves (read back and compared), then the CRC of all of them and the frame's row, then (flushed) its state.
+ * Refuses non-finite values with PS_E_NUMERIC and writes nothing then. */
 ps_code ps_output_write_frame(ps_output *output, int64_t frame, const ps_frame_result *result, ps_error *error);
 ps_code ps_output_fail_frame(ps_output *output, int64_t frame, const char *reason, ps_error *error);
 /* Rank-local: weights and scales of a prepared optics; scale_* NAN when the method is not used. */

@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "output/h5.h"
 #include "output/layout.h"
+#include "output/publish.h"
 
 enum { LONGEST_KEY = 128 };
 
@@ -62,18 +64,14 @@ done:
     return code;
 }
 
+static ps_code create_slots(hid_t entry, int first, const ps_output_spec *spec, ps_error *error) {
+    for (int number = first; number < first + PS_PROCESS_SLOTS; number++) PS_TRY(create_slot(entry, number, spec, error));
+    return PS_OK;
+}
+
 ps_code ps_process_create_slots(hid_t entry, const ps_output_spec *spec, ps_error *error) {
-    ps_code code = PS_OK;
-    ps_output_note *notes = calloc((size_t)spec->n_notes + 2, sizeof *notes);
-    PS_GO_ALLOC(error, notes);
-    for (int number = 1; number <= PS_PROCESS_SLOTS; number++) PS_GO(create_slot(entry, number, spec, error));
-    notes[0] = (ps_output_note){"job", spec->job->text};
-    notes[1] = (ps_output_note){"job_effective", spec->job->effective_text};
-    if (spec->n_notes > 0) memcpy(notes + 2, spec->notes, (size_t)spec->n_notes * sizeof *notes);
-    PS_GO(ps_process_fill(entry, 1, notes, spec->n_notes + 2, error));
-done:
-    free(notes);
-    return code;
+    PS_TRY(create_slots(entry, 1, spec, error));
+    return ps_process_fill(entry, 1, spec, error);
 }
 
 /* ---- writing into what stands there ---- */
@@ -136,20 +134,29 @@ static ps_code open_slot(hid_t entry, int number, hid_t *group, ps_error *error)
     return *group < 0 ? ps_h5_fail(error, "cannot open /entry/%s", name) : PS_OK;
 }
 
-ps_code ps_process_fill(hid_t entry, int number, const ps_output_note *notes, int64_t n_notes, ps_error *error) {
+static ps_code write_notes(hid_t group, const ps_output_spec *spec, ps_error *error) {
+    const ps_output_note job[] = {{"job", spec->job->text}, {"job_effective", spec->job->effective_text}};
+    ps_code code = PS_OK;
+    cJSON *more = cJSON_CreateObject();
+    PS_GO_ALLOC(error, more);
+    for (int i = 0; i < 2; i++) PS_GO(write_note(group, &job[i], more, error));
+    for (int64_t i = 0; i < spec->n_notes; i++) PS_GO(write_note(group, &spec->notes[i], more, error));
+    PS_GO(write_more(group, more, error));
+done:
+    cJSON_Delete(more);
+    return code;
+}
+
+ps_code ps_process_fill(hid_t entry, int number, const ps_output_spec *spec, ps_error *error) {
     ps_code code = PS_OK;
     char now[PS_WIDTH_TIME];
     hid_t group = H5I_INVALID_HID;
-    cJSON *more = cJSON_CreateObject();
-    PS_GO_ALLOC(error, more);
-    PS_GO(open_slot(entry, number, &group, error));
-    for (int64_t i = 0; i < n_notes; i++) PS_GO(write_note(group, &notes[i], more, error));
-    PS_GO(write_more(group, more, error));
     ps_output_time_now(now);
+    PS_GO(open_slot(entry, number, &group, error));
+    PS_GO(write_notes(group, spec, error));
     PS_GO(write_text(group, "start_time", now, NULL, error));
     PS_GO(write_text(group, "state", "running", NULL, error));
 done:
-    cJSON_Delete(more);
     ps_h5_close(&group);
     return code;
 }
@@ -170,29 +177,84 @@ done:
     return code;
 }
 
-static ps_code slot_is_used(hid_t entry, int number, bool *used, ps_error *error) {
+static ps_code slot_is_used(hid_t group, bool *used, ps_error *error) {
     ps_code code = PS_OK;
     char state[PS_WIDTH_STATE + 1] = "";
-    hid_t type = ps_h5_text_type(PS_WIDTH_STATE), group = H5I_INVALID_HID, dataset = H5I_INVALID_HID;
-    PS_GO(open_slot(entry, number, &group, error));
-    dataset = H5Dopen2(group, "state", H5P_DEFAULT);
+    hid_t type = ps_h5_text_type(PS_WIDTH_STATE), dataset = H5Dopen2(group, "state", H5P_DEFAULT);
     if (dataset < 0 || H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, state) < 0)
-        code = ps_h5_fail(error, "cannot read the state of process %d", number);
+        code = ps_h5_fail(error, "cannot read process/state");
     *used = strcmp(state, "unused") != 0;
-done:
     ps_h5_close(&dataset);
-    ps_h5_close(&group);
     ps_h5_close(&type);
     return code;
 }
 
-ps_code ps_process_last(hid_t entry, int *last, ps_error *error) {
-    *last = 0;
-    for (int number = 1; number <= PS_PROCESS_SLOTS; number++) {
+/* Goes through the slots there are: the last one that is used, and how many there are. */
+static ps_code count_slots(hid_t entry, int *last_used, int *n_slots, ps_error *error) {
+    *last_used = *n_slots = 0;
+    for (;;) {
+        char name[32];
         bool used = false;
-        PS_TRY(slot_is_used(entry, number, &used, error));
-        if (!used) break;
-        *last = number;
+        hid_t group = H5I_INVALID_HID;
+        snprintf(name, sizeof name, "process_%d", *n_slots + 1);
+        if (H5Lexists(entry, name, H5P_DEFAULT) <= 0) return PS_OK;
+        PS_TRY(open_slot(entry, ++*n_slots, &group, error));
+        ps_code code = slot_is_used(group, &used, error);
+        ps_h5_close(&group);
+        if (code != PS_OK) return code;
+        if (used) *last_used = *n_slots;
     }
-    return PS_OK;
+}
+
+ps_code ps_process_last(hid_t entry, int *last, ps_error *error) {
+    int n_slots;
+    return count_slots(entry, last, &n_slots, error);
+}
+
+/* ---- more room ---- */
+
+static ps_code room_left(const char *path, int *n_slots, bool *room, ps_error *error) {
+    int last = 0;
+    hid_t file = H5I_INVALID_HID;
+    PS_TRY(ps_h5_open_read(path, &file, error));
+    hid_t entry = H5Gopen2(file, "entry", H5P_DEFAULT);
+    ps_code code = entry < 0 ? ps_h5_fail(error, "%s: no /entry", path) : count_slots(entry, &last, n_slots, error);
+    *room = last < *n_slots;
+    ps_h5_close(&entry);
+    ps_h5_close(&file);
+    return code;
+}
+
+static ps_code add_slots(const char *path, int first, const ps_output_spec *spec, ps_error *error) {
+    ps_code code = PS_OK;
+    hid_t file = H5I_INVALID_HID, entry = H5I_INVALID_HID, access = H5Pcreate(H5P_FILE_ACCESS);
+    if (H5Pset_file_locking(access, false, true) < 0 || (file = H5Fopen(path, H5F_ACC_RDWR, access)) < 0 ||
+        (entry = H5Gopen2(file, "entry", H5P_DEFAULT)) < 0) {
+        code = ps_h5_fail(error, "%s: cannot open", path);
+        goto done;
+    }
+    PS_GO(create_slots(entry, first, spec, error));
+done:
+    ps_h5_close(&entry);
+    if (file >= 0 && H5Fclose(file) < 0 && code == PS_OK) code = ps_h5_fail(error, "%s: cannot close", path);
+    ps_h5_close(&access);
+    return code;
+}
+
+ps_code ps_process_make_room(const char *path, const ps_output_spec *spec, ps_error *error) {
+    ps_code code = PS_OK;
+    char *temporary = NULL;
+    int n_slots = 0;
+    bool room = false;
+    PS_GO(room_left(path, &n_slots, &room, error));
+    if (room) goto done;
+    PS_GO(ps_publish_temporary(path, &temporary, error));
+    PS_GO(ps_publish_copy(path, temporary, error));
+    PS_GO(add_slots(temporary, n_slots + 1, spec, error));
+    PS_GO(ps_publish_sync(temporary, error));
+    PS_GO(ps_publish_rename(temporary, path, true, error));
+done:
+    if (code != PS_OK && temporary) unlink(temporary);
+    free(temporary);
+    return code;
 }

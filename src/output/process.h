@@ -12,8 +12,12 @@ ps_code ps_process_create_slots(hid_t entry, const ps_output_spec *spec, ps_erro
 
 /* Number of the slot that was used last (1 ...). */
 ps_code ps_process_last(hid_t entry, int *last, ps_error *error);
-/* Fills slot `number` with notes, its state last. Raw data only. Notes that have no place of their own go to "more". */
-ps_code ps_process_fill(hid_t entry, int number, const ps_output_note *notes, int64_t n_notes, ps_error *error);
+/* Fills slot `number` with the spec's notes and job, its state last. Raw data only. What has no place of its own, or is too long
+ * for it, goes to "more". */
+ps_code ps_process_fill(hid_t entry, int number, const ps_output_spec *spec, ps_error *error);
+/* Rank-local, with the file's lock held and nobody else writing it: when all slots are used, replaces the file by a copy of itself
+ * with PS_PROCESS_SLOTS more. */
+ps_code ps_process_make_room(const char *path, const ps_output_spec *spec, ps_error *error);
 /* End time, counts and final state of slot `number`. counts: [3] by ps_frame_state. */
 ps_code ps_process_finish(hid_t entry, int number, const int64_t counts[3], ps_error *error);
 

@@ -6,11 +6,11 @@ shift 2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 for ranks in 1 2 3 5; do
-    "$@" "$ranks" "$program" "$folder/$ranks.h5" 7 0
+    "$@" "$ranks" "$program" "$folder/$ranks.h5" 7 0 create 0
     python3 "$check" "$folder/$ranks.h5" "$folder/$ranks.h5.created"
 done
-"$@" 2 "$program" "$folder/pieces.h5" 7 100 # pieces smaller than one image row
-"$@" 2 "$program" "$folder/small.h5" 1 0    # more ranks than frames
+"$@" 2 "$program" "$folder/pieces.h5" 7 100 create 0 # pieces smaller than one image row
+"$@" 2 "$program" "$folder/small.h5" 1 0 create 0    # more ranks than frames
 python3 "$check" "$folder/pieces.h5" "$folder/pieces.h5.created"
 python3 "$check" "$folder/small.h5" "$folder/small.h5.created"
 for name in phase/phase complex/phase complex/log_amplitude ssb/phase phase/gcv complex/residual ssb/loss frames/crc32 optics_0/weights optics_1/weights; do

@@ -1,9 +1,13 @@
-/* usage: write_output FILE FRAMES PIECE_BYTES   under mpirun, any number of ranks; writes in pieces of PIECE_BYTES when not 0.
- * Rank 0 creates an output and keeps a copy of it as FILE.created; every rank writes frames rank, rank + ranks, ...; frame 2 fails. */
+/* usage: write_output FILE FRAMES PIECE_BYTES MODE PAUSE_MS   under mpirun, any number of ranks; pieces are not limited when 0.
+ *
+ * MODE create: rank 0 creates FILE and keeps a copy of it as FILE.created; ranks write frames rank, rank + ranks, ...; frame 2 fails.
+ * MODE resume: what is pending in FILE is written, or everything when there is no FILE. PAUSE_MS passes before each frame, so that a
+ * killer finds the program at work. */
 #include <stdio.h>
 #include <unistd.h>
 
 #include "output/internal.h"
+#include "output/resume.h"
 #include "output_fixture.h"
 
 static int rank, n_ranks;
@@ -13,10 +17,12 @@ static int complain(const char *what, const ps_error *error) {
     return 1;
 }
 
-static int write_frames(ps_output *output, const fixture *f) {
+static int write_frames(ps_output *output, const fixture *f, const uint8_t *states, useconds_t pause_us) {
     ps_error error = {0};
     int failed = 0;
     for (int64_t frame = rank; frame < f->spec.n_frames && !failed; frame += n_ranks) {
+        if (states[frame] != PS_FRAME_PENDING) continue;
+        usleep(pause_us);
         fixture_result r;
         fixture_result_init(&r, f, frame);
         ps_code code = frame == 2 ? ps_output_fail_frame(output, frame, "a reason with \xc3\xa9", &error)
@@ -66,34 +72,51 @@ static int copy_file(const char *from, const char *suffix) {
     return failed;
 }
 
-static int run(const char *path, int64_t n_frames, size_t piece_bytes) {
+static int make_file(const char *path, const fixture *f, bool resume_it) {
+    ps_error error = {0};
+    ps_resume_report report;
+    if (resume_it && access(path, F_OK) == 0) {
+        if (ps_output_resume_report(path, &f->spec, false, &report, &error) != PS_OK) return complain("resuming", &error);
+        printf("resumed: %lld done, %lld failed, %lld pending, %lld damaged\n", (long long)report.n_done, (long long)report.n_failed,
+               (long long)report.n_pending, (long long)report.n_damaged);
+        return 0;
+    }
+    if (ps_output_create(path, true, &f->spec, &error) != PS_OK) return complain("creating", &error);
+    return copy_file(path, ".created");
+}
+
+static int run(const char *path, int64_t n_frames, size_t piece_bytes, bool resume_it, useconds_t pause_us) {
     ps_error error = {0};
     fixture f;
     ps_output *output = NULL;
+    int64_t n_states;
+    uint8_t *states = NULL;
     if (fixture_init(&f, n_frames)) return 1;
-    if (rank == 0) {
-        if (ps_output_create(path, true, &f.spec, &error) != PS_OK) complain("creating", &error);
-        if (copy_file(path, ".created")) fprintf(stderr, "cannot copy %s\n", path);
-    }
-    MPI_Barrier(MPI_COMM_WORLD);
+    int failed = rank == 0 ? make_file(path, &f, resume_it) : 0;
+    MPI_Bcast(&failed, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (failed) return 1;
+    if (ps_output_states(path, &n_states, &states, &error) != PS_OK) return complain("states", &error);
     if (ps_output_open(path, MPI_COMM_WORLD, &output, &error) != PS_OK) return complain("opening", &error);
     if (piece_bytes > 0) ps_output_limit_writes(output, piece_bytes);
-    int failed = write_optics(output, &f) || write_frames(output, &f);
+    failed = write_optics(output, &f) || write_frames(output, &f, states, pause_us);
     if (ps_output_close(output, &error) != PS_OK) failed = complain("closing", &error);
     if (!failed && rank == 0) failed = check_states(path, &f);
+    free(states);
     fixture_free(&f);
     return failed;
 }
 
 int main(int n_arguments, char **arguments) {
-    if (n_arguments != 4) {
-        fprintf(stderr, "usage: write_output FILE FRAMES PIECE_BYTES\n");
+    if (n_arguments != 6) {
+        fprintf(stderr, "usage: write_output FILE FRAMES PIECE_BYTES create|resume PAUSE_MS\n");
         return 2;
     }
     MPI_Init(&n_arguments, &arguments);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-    int mine = run(arguments[1], strtoll(arguments[2], NULL, 10), (size_t)strtoull(arguments[3], NULL, 10)), any;
+    int mine = run(arguments[1], strtoll(arguments[2], NULL, 10), (size_t)strtoull(arguments[3], NULL, 10),
+                   strcmp(arguments[4], "resume") == 0, 1000u * (useconds_t)strtoul(arguments[5], NULL, 10));
+    int any;
     MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     MPI_Finalize();
     return any;

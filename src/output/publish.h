@@ -1,0 +1,22 @@
+/* From a temporary name to the final one: a file appears under PATH only when it is complete and on disk. Rank-local. */
+#ifndef PS_OUTPUT_PUBLISH_H
+#define PS_OUTPUT_PUBLISH_H
+
+#include <stdbool.h>
+
+#include "core/error.h"
+
+/* An empty file PATH.partial-XXXXXXXX that nobody else has; its name is malloc'd. */
+ps_code ps_publish_temporary(const char *path, char **temporary, ps_error *error);
+/* Copies the bytes of `from` into the existing file `to`. */
+ps_code ps_publish_copy(const char *from, const char *to, ps_error *error);
+/* Reserves the file's blocks, so that a full disk shows now and not after hours; then brings everything to disk. */
+ps_code ps_publish_sync(const char *temporary, ps_error *error);
+/* Gives the file its name and brings the directory to disk. Without replace an existing file is PS_E_ARGUMENT and stays untouched. */
+ps_code ps_publish_rename(const char *temporary, const char *path, bool replace, ps_error *error);
+/* Removes PATH.partial-* that killed runs left. Only with PATH's lock held: then nobody is writing them. */
+void ps_publish_sweep(const char *path);
+
+ps_code ps_publish_exists(const char *path, ps_error *error); /* the error for a file that stands in the way */
+
+#endif
