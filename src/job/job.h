@@ -15,20 +15,20 @@ typedef enum { PS_WEIGHTS_UNIFORM, PS_WEIGHTS_POISSON } ps_weights;
 typedef enum { PS_PRECISION_FAST, PS_PRECISION_REFERENCE } ps_precision;
 
 typedef struct {
-    char **files;                    /* [n_files] patterns as given */
+    char **files; /* [n_files] patterns as given */
     int64_t n_files;
     int64_t scan_rows, scan_columns; /* 0: from the file */
     int64_t first, count, stride;    /* count -1: all */
     bool mask_from_file;
-    char *mask_file;                 /* "file.npy" or "file.h5:/dataset", non-zero = bad; NULL: none; absolute */
-    double hot_sigma;                /* 0: no search */
+    char *mask_file;  /* "file.npy" or "file.h5:/dataset", non-zero = bad; NULL: none; absolute */
+    double hot_sigma; /* 0: no search */
 } ps_job_series;
 
 typedef struct {
     bool enabled;
-    bool automatic;         /* strength "auto" */
-    int64_t n_strengths;    /* 1 when automatic */
-    ps_strength *strengths; /* [n_strengths]; unused when automatic */
+    bool automatic;          /* strength "auto" */
+    int64_t n_strengths;     /* 1 when automatic */
+    ps_strength *strengths;  /* [n_strengths]; unused when automatic */
     double smoothness_inv_A; /* INFINITY: prior 1 */
 } ps_job_method;
 
@@ -42,23 +42,23 @@ typedef struct {
 
 typedef struct {
     uint64_t seed;
-    char *output_master;       /* pattern with {frame}: "run/sim_{frame}_master.h5"; absolute */
+    char *output_master; /* pattern with {frame}: "run/sim_{frame}_master.h5"; absolute */
     int64_t n_frames;
     int64_t scan_rows, scan_columns;
     int64_t detector_rows, detector_columns;
-    int64_t object_upsampling; /* object grid relative to the scan grid; 0: as auto upsampling */
-    char object[16];           /* "crystal" or "random" */
-    double lattice_A;          /* crystal: side of the square two-site cell; default 3.9 */
-    double lattice_rotation_deg; /* crystal: of the cell against the scan rows; default 0 */
-    double atom_sigma_A;       /* crystal: of the Gaussian atoms; 0: a tenth of lattice_A */
-    int64_t n_vacancies;       /* crystal: atoms missing in every frame, chosen by the seed; default 0 */
+    int64_t object_upsampling;       /* object grid relative to the scan grid; 0: as auto upsampling */
+    char object[16];                 /* "crystal" or "random" */
+    double lattice_A;                /* crystal: side of the square two-site cell; default 3.9 */
+    double lattice_rotation_deg;     /* crystal: of the cell against the scan rows; default 0 */
+    double atom_sigma_A;             /* crystal: of the Gaussian atoms; 0: a tenth of lattice_A */
+    int64_t n_vacancies;             /* crystal: atoms missing in every frame, chosen by the seed; default 0 */
     double phase_rad, log_amplitude; /* root mean square of the object's phase and of its log-amplitude */
-    double dose_per_position;  /* electrons per scan position; 0: no noise, counts rounded from a fixed scale */
-    double drift_A[2];         /* per frame */
-    double defocus_step_A;     /* added to -C10 per frame */
+    double dose_per_position;        /* electrons per scan position; 0: no noise, counts rounded from a fixed scale */
+    double drift_A[2];               /* per frame */
+    double defocus_step_A;           /* added to -C10 per frame */
     bool moving_defect;
-    ps_dtype dtype;            /* uint8, uint16, uint32 */
-    int64_t frames_per_file;   /* positions in one data file; 0: one scan's worth in one file */
+    ps_dtype dtype;          /* uint8, uint16, uint32 */
+    int64_t frames_per_file; /* positions in one data file; 0: one scan's worth in one file */
 } ps_job_simulate;
 
 typedef enum { PS_CENTRE_NONE, PS_CENTRE_MEDIAN, PS_CENTRE_FILE } ps_histogram_centre;

@@ -288,11 +288,8 @@ done:
     return code;
 }
 
-void ps_plan_free(ps_plan *plan) {
+void ps_plan_drop_frequencies(ps_plan *plan) {
     ps_system_desc *desc = &plan->desc;
-    free((void *)desc->active);
-    free((void *)desc->k_row);
-    free((void *)desc->k_column);
     free((void *)desc->frequencies);
     free((void *)desc->fine_row);
     free((void *)desc->fine_column);
@@ -300,6 +297,16 @@ void ps_plan_free(ps_plan *plan) {
     free((void *)desc->q_column);
     free((void *)desc->prior_phase);
     free((void *)desc->prior_complex);
+    desc->frequencies = NULL;
+    desc->fine_row = desc->fine_column = NULL;
+    desc->q_row = desc->q_column = desc->prior_phase = desc->prior_complex = NULL;
+}
+
+void ps_plan_free(ps_plan *plan) {
+    ps_plan_drop_frequencies(plan);
+    free((void *)plan->desc.active);
+    free((void *)plan->desc.k_row);
+    free((void *)plan->desc.k_column);
     free(plan->is_bright);
     memset(plan, 0, sizeof *plan);
 }

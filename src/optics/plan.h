@@ -29,6 +29,8 @@ typedef struct {
  * says which smaller upsampling would work). On error *plan is empty. Owned by the caller: ps_plan_free. */
 ps_code ps_plan_build(const ps_optics *optics, const ps_plan_options *options, ps_plan *plan, ps_error *error);
 void ps_plan_free(ps_plan *plan);
+/* Frees frequencies, aliases and priors, and keeps pixels and all counts: what is worth keeping of a plan that is not in use. */
+void ps_plan_drop_frequencies(ps_plan *plan);
 
 /* Section 4: the smallest U with U/(2 s) >= 2 alpha_max/wavelength in both directions. */
 int64_t ps_plan_auto_upsampling(const ps_optics *optics);

@@ -1,0 +1,99 @@
+/* The "series" and "optics" entries. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "job/job_parts.h"
+#include "optics/optics_json.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+ps_code ps_job_read_path(const ps_json *place, const char *base_directory, char **path, ps_error *error) {
+    const char *text = NULL;
+    PS_TRY(ps_json_text(place, &text, error));
+    if (!text) return PS_OK;
+    *path = ps_path_resolve(base_directory, text);
+    return *path ? PS_OK : PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
+}
+
+static ps_code add_file(const ps_json *place, int64_t at, ps_job_series *series, ps_error *error) {
+    const char *text = NULL;
+    PS_TRY(ps_json_text(place, &text, error));
+    series->files[at] = strdup(text);
+    if (!series->files[at]) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the series");
+    series->n_files = at + 1;
+    return PS_OK;
+}
+
+static ps_code read_files(const ps_json *place, ps_job_series *series, ps_error *error) {
+    PS_TRY(ps_json_require(place, error));
+    bool is_list = cJSON_IsArray(place->value);
+    int n = is_list ? cJSON_GetArraySize(place->value) : 1;
+    if (n == 0 || (!is_list && !cJSON_IsString(place->value))) return ps_json_fail(place, error, "a list of file names or patterns");
+    series->files = calloc((size_t)n, sizeof *series->files);
+    if (!series->files) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the series");
+    for (int i = 0; i < n; i++) {
+        ps_json element = is_list ? ps_json_element(place, i) : *place;
+        PS_TRY(add_file(&element, i, series, error));
+    }
+    return PS_OK;
+}
+
+static ps_code read_bad_pixels(const ps_json *place, const char *base_directory, ps_job_series *series, ps_error *error) {
+    static const char *const keys[] = {"from_file", "mask", "hot_sigma"};
+    ps_json from_file = ps_json_member(place, "from_file"), mask = ps_json_member(place, "mask"), hot = ps_json_member(place, "hot_sigma");
+    PS_TRY(ps_json_object(place, keys, COUNT(keys), error));
+    PS_TRY(ps_json_bool(&from_file, &series->mask_from_file, error));
+    if (!ps_json_is_null(&mask)) PS_TRY(ps_job_read_path(&mask, base_directory, &series->mask_file, error));
+    if (!ps_json_is_null(&hot)) PS_TRY(ps_json_number(&hot, 1.0, 1e6, &series->hot_sigma, error));
+    return PS_OK;
+}
+
+ps_code ps_job_read_series(const ps_json *place, const char *base_directory, ps_job_series *series, ps_error *error) {
+    static const char *const keys[] = {"files", "scan_shape", "first", "count", "stride", "bad_pixels", "order"}, *const orders[] = {
+                                                                                                                      "name"};
+    ps_json files = ps_json_member(place, "files"), shape = ps_json_member(place, "scan_shape"), first = ps_json_member(place, "first");
+    ps_json count = ps_json_member(place, "count"), stride = ps_json_member(place, "stride"), order = ps_json_member(place, "order");
+    ps_json bad_pixels = ps_json_member(place, "bad_pixels");
+    int by_name;
+    *series = (ps_job_series){.count = -1, .stride = 1, .mask_from_file = true};
+    PS_TRY(ps_json_require(place, error));
+    PS_TRY(ps_json_object(place, keys, COUNT(keys), error));
+    PS_TRY(read_files(&files, series, error));
+    if (!ps_json_is_null(&shape)) PS_TRY(ps_json_integer_pair(&shape, 1, 1 << 20, &series->scan_rows, &series->scan_columns, error));
+    PS_TRY(ps_json_integer(&first, 0, 1 << 30, &series->first, error));
+    if (!ps_json_is_null(&count)) PS_TRY(ps_json_integer(&count, 1, 1 << 30, &series->count, error));
+    PS_TRY(ps_json_integer(&stride, 1, 1 << 30, &series->stride, error));
+    PS_TRY(ps_json_choice(&order, orders, COUNT(orders), &by_name, error));
+    return read_bad_pixels(&bad_pixels, base_directory, series, error);
+}
+
+static ps_code read_per_frame(const ps_json *place, const char *base_directory, ps_job_optics *optics, ps_error *error) {
+    static const char *const keys[] = {"per_frame"};
+    ps_json pattern = ps_json_member(place, "per_frame");
+    PS_TRY(ps_json_object(place, keys, COUNT(keys), error));
+    optics->source = PS_OPTICS_PER_FRAME;
+    PS_TRY(ps_job_read_path(&pattern, base_directory, &optics->path, error));
+    if (strstr(optics->path, "{stem}")) return PS_OK;
+    return ps_json_fail(&pattern, error, "a pattern with {stem}, which stands for each recording's name");
+}
+
+ps_code ps_job_read_optics(const ps_json *place, const char *base_directory, bool per_frame_allowed, ps_job_optics *optics,
+                           ps_error *error) {
+    ps_optics checked;
+    ps_json per_frame = ps_json_member(place, "per_frame");
+    PS_TRY(ps_json_require(place, error));
+    if (cJSON_IsString(place->value)) {
+        optics->source = PS_OPTICS_FILE;
+        return ps_job_read_path(place, base_directory, &optics->path, error);
+    }
+    if (!cJSON_IsObject(place->value))
+        return ps_json_fail(place, error, "an optics file's name, an optics object%s",
+                            per_frame_allowed ? ", or {\"per_frame\": pattern}" : "");
+    if (per_frame.value && per_frame_allowed) return read_per_frame(place, base_directory, optics, error);
+    if (per_frame.value) return ps_json_refuse(&per_frame, error, "a simulated series has one optics");
+    optics->source = PS_OPTICS_INLINE;
+    optics->json = (cJSON *)place->value;
+    return ps_optics_read(place, &checked, error);
+}
