@@ -1,0 +1,317 @@
+#!/usr/bin/env python3
+"""Fault injection: whatever hits a run, its output tells the truth, and --resume finishes it to the same bytes.
+
+usage: faults.py PROGRAM INJECT_LIBRARY JOBS_FOLDER GROUP [--seed N] [--kills N]
+GROUP: kill, space, read, memory, data. Needs h5py and numpy. Prints the faults tried and survived.
+"""
+import argparse
+import contextlib
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import h5py
+import numpy
+
+PATIENCE_S = 90  # a run that takes longer hangs
+N_FRAMES = 8
+IMAGES = ["ssb/phase", "phase/phase", "complex/phase", "complex/log_amplitude"]
+PENDING, DONE, FAILED = 0, 1, 2
+
+
+class Failure(Exception):
+    pass
+
+
+class Series:
+    """A small simulated series, its job, and what an undisturbed run makes of it."""
+
+    def __init__(self, arguments, folder):
+        self.program, self.inject, self.folder = arguments.program, arguments.inject, folder
+        self.job = folder / "job.json"
+        shutil.copy(Path(arguments.jobs) / "faults_simulate.json", folder / "simulate.json")
+        shutil.copy(Path(arguments.jobs) / "faults.json", self.job)
+        check(self.run_alone(folder / "simulate.json"), [0], "simulation")
+        self.expected_path = folder / "expected.h5"
+        begin = time.monotonic()
+        check(self.run(self.expected_path), [0], "undisturbed run")
+        self.seconds = time.monotonic() - begin
+        self.expected = self.images(self.expected_path)
+
+    def command(self, output, extra=(), ranks=2, inject=None):
+        settings = [f"{name}={value}" for name, value in (inject or {}).items()]
+        preload = ["env", f"LD_PRELOAD={self.inject}", *settings] if inject else []
+        return ["mpirun", "--oversubscribe", "-n", str(ranks), *preload, self.program, "run", str(self.job), "--set",
+                f"output.file={output}", *extra]
+
+    def run_alone(self, job):
+        return finish(start([self.program, "run", str(job)]))
+
+    def run(self, output, extra=(), **options):
+        limit = options.pop("limit", None)
+        return finish(start(self.command(output, extra, **options), limit=limit))
+
+    def images(self, path):
+        with h5py.File(path, "r") as file:
+            return {name: file["entry"][name][()] for name in IMAGES}
+
+    def check_truth(self, path):
+        """The file opens, and every frame it calls done holds the undisturbed run's bytes. Returns the states."""
+        if not path.exists():
+            return []
+        with h5py.File(path, "r") as file:
+            states = file["entry/frames/state"][()]
+            for frame in numpy.flatnonzero(states == DONE):
+                for name in IMAGES:
+                    if file["entry"][name][frame].tobytes() != self.expected[name][frame].tobytes():
+                        raise Failure(f"frame {frame} is called done, but its {name} differs")
+        return states.tolist()
+
+    def check_finished(self, path, what):
+        """--resume finishes the file to the undisturbed run's bytes and leaves nothing else beside it."""
+        check(self.run(path, ["--resume", "--retry-failed"]), [0], f"resume after {what}")
+        if self.check_truth(path) != [DONE] * N_FRAMES:
+            raise Failure(f"after {what} and --resume not every frame is done")
+        left = [name.name for name in path.parent.iterdir() if name.name.startswith(path.name) and "partial" in name.name]
+        if left:
+            raise Failure(f"after {what} and --resume these are left: {left}")
+
+
+def start(command, limit=None):
+    def prepare():
+        os.setsid()
+        if limit:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=prepare)
+
+
+def finish(process):
+    """Waits for a run; a hang is a failure. Returns (exit status, output)."""
+    try:
+        output, _ = process.communicate(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        for pid in session(process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        raise Failure(f"hung for {PATIENCE_S} s:\n{output}") from None
+    return process.returncode, output
+
+
+def check(outcome, allowed, what):
+    status, output = outcome
+    if status not in allowed:
+        raise Failure(f"{what}: exit status {status}, expected one of {allowed}:\n{output}")
+    return output
+
+
+def expect_text(output, texts, what):
+    if not any(text in output for text in texts):
+        raise Failure(f"{what}: the message names none of {texts}:\n{output}")
+
+
+def session(leader):
+    """Process ids of a session's members that live: mpirun starts its ranks in process groups of their own."""
+    members = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+                if int(fields[3]) == leader and fields[0] != "Z":
+                    members.append(int(entry.name))
+    return members
+
+
+def ranks_of(leader):
+    members = []
+    for pid in session(leader):
+        with contextlib.suppress(OSError):
+            if b"ptyseries" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]:
+                members.append(pid)
+    return members
+
+
+def kill_some(process, whom, choose):
+    """kill -9 of one rank, of mpirun, or of everything."""
+    ranks = ranks_of(process.pid)
+    victims = {"rank": [choose.choice(ranks)] if ranks else [], "mpirun": [process.pid], "all": session(process.pid)}[whom]
+    for pid in victims:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return len(victims) > 0
+
+
+def wait_until_gone(process):
+    """Everything of the killed job is gone before it is looked at, as on a cluster."""
+    end = time.monotonic() + PATIENCE_S
+    while session(process.pid):
+        if time.monotonic() > end:
+            raise Failure(f"processes of a killed run live on: {session(process.pid)}")
+        time.sleep(0.02)
+
+
+def test_kill(series, choose, arguments, count):
+    slow = {"PS_INJECT_PATH": "killed.h5", "PS_INJECT_WRITE_US": "3000"}
+    begin = time.monotonic()
+    check(series.run(series.folder / "killed.h5", inject=slow), [0], "slowed run")
+    seconds = time.monotonic() - begin
+    for i in range(arguments.kills):
+        output = series.folder / f"killed.h5_{i}.h5"
+        whom = choose.choice(["rank", "mpirun", "all"])
+        moment = choose.uniform(0, seconds)
+        process = start(series.command(output, ["--resume"], inject=slow))
+        time.sleep(moment)
+        struck = kill_some(process, whom, choose)
+        finish(process)
+        wait_until_gone(process)
+        what = f"kill -9 of {whom} after {moment:.3f} s (kill {i})"
+        states = series.check_truth(output)
+        series.check_finished(output, what)
+        count(f"{what}: {'no file yet' if not states else f'{states.count(DONE)} frames were done'}", struck)
+        output.unlink()
+
+
+def test_signals(series, choose, arguments, count):
+    slow = {"PS_INJECT_PATH": "signalled.h5", "PS_INJECT_WRITE_US": "20000"}
+    output = series.folder / "signalled.h5"
+    for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
+        process = start(series.command(output, inject=slow))
+        while PENDING not in series.check_truth(output) or DONE not in series.check_truth(output):
+            if process.poll() is not None:
+                raise Failure(f"ended before it was signalled:\n{process.communicate()[0]}")
+            time.sleep(0.01)
+        os.kill(choose.choice(ranks_of(process.pid)), number)
+        text = check(finish(process), [75], f"signal {number.name} to one rank")
+        expect_text(text, ["--resume"], number.name)
+        n_done = series.check_truth(output).count(DONE)
+        if not 0 < n_done < N_FRAMES:
+            raise Failure(f"{number.name}: {n_done} frames done, expected some")
+        series.check_finished(output, number.name)
+        count(f"{number.name} to one rank: exit 75 with {n_done} frames done", True)
+        output.unlink()
+
+
+def test_space(series, choose, arguments, count):
+    full = series.expected_path.stat().st_size
+    for fraction in (0.001, 0.2, 0.7, 0.97):
+        output = series.folder / "limited.h5"
+        text = check(series.run(output, limit=int(full * fraction)), [1, 3], f"file size limit of {fraction} of the output")
+        expect_text(text, ["File too large", "No space", "space"], "file size limit")
+        series.check_truth(output)
+        series.check_finished(output, f"file size limit of {fraction}")
+        count(f"file size limit at {fraction} of the output", True)
+        output.unlink()
+    for kind in ("no_space", "write_error"):
+        for call in (1, 20, 60, 120):
+            output = series.folder / "limited.h5"
+            outcome = series.run(output, inject={"PS_INJECT": f"{kind}:{call}", "PS_INJECT_PATH": "limited.h5"})
+            text = check(outcome, [0, 1, 3], f"{kind} at write {call}")
+            if outcome[0] != 0:
+                expect_text(text, ["No space left", "Input/output error", "write"], f"{kind} at write {call}")
+            series.check_truth(output)
+            series.check_finished(output, f"{kind} at write {call}")
+            count(f"{kind} at write {call}: exit {outcome[0]}", outcome[0] != 0)
+            output.unlink()
+    output = series.folder / "absent" / "out.h5"
+    check(series.run(output), [1, 2], "output in a folder that is not there")
+    count("output folder missing", True)
+
+
+def test_read(series, choose, arguments, count):
+    for kind, calls in (("read_error", (1, 2, 5, 9)), ("short_read", (1, 2, 3, 5, 8))):
+        for call in calls:
+            output = series.folder / "unread.h5"
+            outcome = series.run(output, inject={"PS_INJECT": f"{kind}:{call}", "PS_INJECT_PATH": "_data_"})
+            check(outcome, [0, 3, 4], f"{kind} at read {call}")
+            states = series.check_truth(output)
+            if kind == "read_error" and FAILED not in states and outcome[0] != 4:
+                raise Failure(f"{kind} at read {call}: no frame is called failed: {states}")
+            series.check_finished(output, f"{kind} at read {call}") if output.exists() else None
+            count(f"{kind} at read {call}: exit {outcome[0]}, {states.count(FAILED)} failed", True)
+            output.unlink(missing_ok=True)
+
+
+def test_memory(series, choose, arguments, count):
+    for bytes_ in (1, 4096, 65536):
+        for call in sorted(choose.sample(range(1, 60), 4)):
+            output = series.folder / "starved.h5"
+            inject = {"PS_INJECT": f"malloc:{call}", "PS_INJECT_BYTES": str(bytes_)}
+            outcome = series.run(output, inject=inject)
+            check(outcome, [0, 1, 2, 3, 4], f"malloc {call} of at least {bytes_} bytes fails")
+            series.check_truth(output)
+            series.check_finished(output, f"malloc {call} of {bytes_}")
+            count(f"malloc {call} of at least {bytes_} bytes: exit {outcome[0]}", outcome[0] != 0)
+            output.unlink()
+
+
+def test_data(series, choose, arguments, count):
+    files = sorted(series.folder.glob("**/*_data_*.h5"))
+    victim = files[3]
+    whole = victim.read_bytes()
+    damages = {"missing": None, "truncated": whole[: len(whole) // 2], "empty": b""}
+    for i in range(4):
+        damaged = bytearray(whole)
+        for _ in range(40):
+            damaged[choose.randrange(len(whole) // 3, len(whole))] ^= 1 << choose.randrange(8)
+        damages[f"flipped bits {i}"] = bytes(damaged)
+    for name, content in damages.items():
+        output = series.folder / "damaged.h5"
+        victim.unlink()
+        if content is not None:
+            victim.write_bytes(content)
+        text = check(series.run(output), [0, 3], f"data file {name}")
+        states = series.check_truth(output) if not name.startswith("flipped") else states_of(output)
+        if not name.startswith("flipped") and states.count(FAILED) != 1:
+            raise Failure(f"data file {name}: states {states}, expected one failed frame:\n{text}")
+        if FAILED in states:
+            expect_text(text, [victim.name], f"data file {name}")
+        victim.write_bytes(whole)
+        count(f"data file {name}: {states.count(FAILED)} failed, the others done", True)
+        if not name.startswith("flipped"):
+            shutil.copystat(files[2], victim)
+            series.check_finished(output, f"data file {name}")
+        output.unlink()
+
+
+def states_of(path):
+    with h5py.File(path, "r") as file:
+        return file["entry/frames/state"][()].tolist()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("program", "inject", "jobs", "group"):
+        parser.add_argument(name)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kills", type=int, default=30)
+    arguments = parser.parse_args()
+    groups = {"kill": test_kill, "signals": test_signals, "space": test_space, "read": test_read, "memory": test_memory, "data": test_data}
+    n_tried = n_struck = 0
+
+    def count(text, struck):
+        nonlocal n_tried, n_struck
+        n_tried += 1
+        n_struck += struck
+        print(f"  survived: {text}", flush=True)
+
+    with tempfile.TemporaryDirectory(prefix="ptyseries-faults-") as folder:
+        try:
+            series = Series(arguments, Path(folder))
+            groups[arguments.group](series, random.Random(arguments.seed), arguments, count)
+        except Failure as failure:
+            print(f"after {n_tried} faults survived: {failure}", file=sys.stderr)
+            return 1
+    print(f"{arguments.group}: {n_tried} faults tried, {n_struck} struck while the run was at work, all survived (seed {arguments.seed})")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
