@@ -1,0 +1,121 @@
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "kernels/cpu/memory.h"
+#include "kernels/cpu/reference/reference.h"
+
+static const double gamma_floor = 1e-6; /* section 6: below it a pixel says nothing about a frequency */
+
+/* What one chunk of pixels adds to one alias of one frame: b, and the sum of section 6's corrected spectra. g: [n]. */
+static void add_alias(ps_reference_frame *frame, int64_t alias, int64_t first, int64_t n, const double complex *amplitude,
+                      const double complex *phase, const double complex *g) {
+    const double *weights = frame->cpu.system->weights + first;
+    double complex right_amplitude = 0.0, right_phase = 0.0, ssb = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        double complex gamma = -I * phase[i];
+        if (frame->right_amplitude) right_amplitude += weights[i] * conj(amplitude[i]) * g[i];
+        right_phase += weights[i] * conj(phase[i]) * g[i];
+        if (cabs(gamma) > gamma_floor) ssb += g[i] * conj(gamma) / cabs(gamma);
+    }
+    if (frame->right_amplitude) frame->right_amplitude[alias] += right_amplitude;
+    if (frame->right_phase) frame->right_phase[alias] += right_phase;
+    if (frame->ssb) frame->ssb[alias] += ssb / (double)frame->cpu.system->desc.n_active;
+}
+
+/* g of one frequency at the chunk's pixels, out of half-planes [n, half]. */
+static void gather_frequency(const ps_system_desc *desc, const ps_frequency *f, int64_t n, const double complex *spectra,
+                             double complex *g) {
+    bool conjugate;
+    int64_t half = desc->scan_rows * ps_cpu_half_columns(desc), index = ps_cpu_half_index(desc, f, &conjugate);
+    for (int64_t i = 0; i < n; i++) g[i] = conjugate ? conj(spectra[i * half + index]) : spectra[i * half + index];
+}
+
+typedef struct {
+    ps_reference_frame **frames;
+    int64_t n_frames;
+    int64_t first, n;              /* pixels */
+    const double complex *spectra; /* [n_frames, n, half] */
+} chunk;
+
+/* scratch: [2 + n_frames, n] */
+static void add_frequency(const chunk *c, int64_t frequency, double complex *scratch) {
+    const ps_reference_system *system = (const ps_reference_system *)c->frames[0]->cpu.system;
+    const ps_system_desc *desc = &system->cpu.desc;
+    const ps_frequency *f = &desc->frequencies[frequency];
+    int64_t half = desc->scan_rows * ps_cpu_half_columns(desc);
+    double complex *amplitude = scratch, *phase = scratch + c->n, *g = scratch + 2 * c->n;
+    for (int64_t i = 0; i < c->n_frames; i++) {
+        gather_frequency(desc, f, c->n, c->spectra + i * c->n * half, g + i * c->n);
+        for (int64_t pixel = 0; pixel < c->n; pixel++)
+            c->frames[i]->power[frequency] += system->cpu.weights[c->first + pixel] * pow(cabs(g[i * c->n + pixel]), 2);
+    }
+    for (int64_t alias = f->first_alias; alias < f->first_alias + f->n_aliases; alias++) {
+        ps_reference_transfer(system, alias, c->first, c->n, amplitude, phase);
+        for (int64_t i = 0; i < c->n_frames; i++) add_alias(c->frames[i], alias, c->first, c->n, amplitude, phase, g + i * c->n);
+    }
+}
+
+static void clear_sums(ps_reference_frame *frame) {
+    const ps_system_desc *desc = &frame->cpu.system->desc;
+    size_t bytes = (size_t)desc->n_aliases * sizeof(double complex);
+    if (frame->right_amplitude) memset(frame->right_amplitude, 0, bytes);
+    if (frame->right_phase) memset(frame->right_phase, 0, bytes);
+    if (frame->ssb) memset(frame->ssb, 0, bytes);
+    memset(frame->power, 0, (size_t)desc->n_frequencies * sizeof *frame->power);
+}
+
+/* Section 6: the image's zero frequency is the mean of all pixels' g(0, k) = mean counts / dose. */
+static void set_ssb_zero(ps_reference_frame *frame) {
+    const ps_system_desc *desc = &frame->cpu.system->desc;
+    const ps_frequency *zero = &desc->frequencies[0];
+    double sum = 0.0;
+    for (int64_t i = 0; i < desc->n_active; i++) sum += frame->cpu.mean[i] / frame->cpu.dose;
+    for (int64_t alias = zero->first_alias; frame->ssb && alias < zero->first_alias + zero->n_aliases; alias++)
+        if (desc->fine_row[alias] == 0 && desc->fine_column[alias] == 0) frame->ssb[alias] = sum / (double)desc->n_active;
+}
+
+static ps_code reduce_chunk(chunk *c, double complex *spectra, double complex *scratch, ps_error *error) {
+    const ps_cpu_system *system = c->frames[0]->cpu.system;
+    int64_t half = system->desc.scan_rows * ps_cpu_half_columns(&system->desc);
+    for (int64_t i = 0; i < c->n_frames; i++)
+        PS_TRY(ps_reference_spectra(&c->frames[i]->cpu, c->first, c->n, c->frames[i]->cpu.dose, spectra + i * c->n * half, error));
+    c->spectra = spectra;
+#pragma omp parallel for schedule(dynamic) num_threads(system->backend->n_threads)
+    for (int64_t i = 0; i < system->desc.n_frequencies; i++) add_frequency(c, i, scratch + omp_get_thread_num() * (2 + c->n_frames) * c->n);
+    return PS_OK;
+}
+
+ps_code ps_reference_reduce(ps_frame *const *handles, int64_t n_frames, const double *dose, ps_error *error) {
+    PS_TRY(ps_cpu_reduce_require(handles, n_frames, dose, error));
+    if (n_frames == 0) return PS_OK;
+    ps_reference_frame **frames = (ps_reference_frame **)handles;
+    const ps_cpu_system *system = frames[0]->cpu.system;
+    const ps_system_desc *desc = &system->desc;
+    ps_memory_plan plan;
+    PS_TRY(ps_reference_memory_plan(desc, system->methods, frames[0]->cpu.dtype, system->backend->budget_bytes, n_frames, &plan, error));
+    size_t half = (size_t)(desc->scan_rows * ps_cpu_half_columns(desc)), n = (size_t)plan.pixels_per_chunk, batch = (size_t)n_frames;
+    ps_code code = PS_OK;
+    double complex *spectra = ps_cpu_allocate(batch * n * half, sizeof *spectra);
+    double complex *scratch = ps_cpu_allocate((size_t)system->backend->n_threads * (2 + batch) * n, sizeof *scratch);
+    PS_GO_ALLOC(error, spectra);
+    PS_GO_ALLOC(error, scratch);
+    for (int64_t i = 0; i < n_frames; i++) {
+        clear_sums(frames[i]);
+        frames[i]->cpu.dose = dose[i];
+    }
+    for (int64_t first = 0; first < desc->n_active; first += plan.pixels_per_chunk) {
+        int64_t left = desc->n_active - first;
+        chunk c = {
+            .frames = frames, .n_frames = n_frames, .first = first, .n = left < plan.pixels_per_chunk ? left : plan.pixels_per_chunk};
+        PS_GO(reduce_chunk(&c, spectra, scratch, error));
+    }
+    for (int64_t i = 0; i < n_frames; i++) {
+        set_ssb_zero(frames[i]);
+        frames[i]->cpu.is_reduced = true;
+    }
+done:
+    ps_cpu_free(spectra);
+    ps_cpu_free(scratch);
+    return code;
+}
