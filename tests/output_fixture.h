@@ -119,7 +119,7 @@ static void fixture_result_init(fixture_result *r, const fixture *f, int64_t fra
     size_t pixels = (size_t)(f->spec.image_rows * f->spec.image_columns);
     memset(r, 0, sizeof *r);
     for (int k = 0; k < 4; k++) {
-        size_t n = pixels * (k < 2 ? (size_t)f->job.phase.n_strengths : k == 2 ? (size_t)f->job.complex_.n_strengths : 1);
+        size_t n = pixels * (k == 0 ? (size_t)f->job.phase.n_strengths : k < 3 ? (size_t)f->job.complex_.n_strengths : 1);
         r->images[k] = malloc(n * sizeof(float));
         fixture_image(r->images[k], n, frame, k);
     }
