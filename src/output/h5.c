@@ -138,7 +138,7 @@ ps_code ps_h5_dataset(hid_t parent, const char *name, hid_t file_type, hid_t mem
     hid_t dataset = H5I_INVALID_HID, creation = H5Pcreate(H5P_DATASET_CREATE);
     hid_t space = rank == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(rank, dims, NULL);
     if (creation < 0 || space < 0 || H5Pset_layout(creation, H5D_CONTIGUOUS) < 0 || H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY) < 0 ||
-        H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER) < 0 ||
+        H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER) < 0 || H5Pset_obj_track_times(creation, false) < 0 ||
         (dataset = H5Dcreate2(parent, name, file_type, space, H5P_DEFAULT, creation, H5P_DEFAULT)) < 0) {
         code = ps_h5_fail(error, "cannot create the dataset %s", name);
         goto done;

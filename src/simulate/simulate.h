@@ -8,14 +8,14 @@
 
 /* What a simulate job will do, for `ptyseries check`. */
 typedef struct {
-    int64_t upsampling;                  /* object grid relative to the scan grid */
+    int64_t upsampling; /* object grid relative to the scan grid */
     int64_t object_rows, object_columns;
     double object_step_A[2];
-    double lattice_A[2][2];              /* crystal: the two cell vectors (row, column) used, fitted to the scan area; else 0 */
-    int64_t n_atoms;                     /* crystal, without defects */
-    int64_t bytes_per_frame;             /* of raw counts, before compression */
-    int64_t memory_bytes;                /* at peak per rank, inside the budget */
-    int64_t scratch_bytes;               /* temporary file beside the output per rank; 0: counts fit in memory */
+    double lattice_A[2][2];  /* crystal: the two cell vectors (row, column) used, fitted to the scan area; else 0 */
+    int64_t n_atoms;         /* crystal, without defects */
+    int64_t bytes_per_frame; /* of raw counts, before compression */
+    int64_t memory_bytes;    /* at peak per rank, inside the budget */
+    int64_t scratch_bytes;   /* temporary file beside the output per rank; 0: counts fit in memory */
 } ps_simulate_plan;
 
 /* Rank-local. PS_E_JOB says what cannot be simulated and why. */

@@ -1,0 +1,12 @@
+/* From a frame's counts to its files on disk: picked by position, encoded, written as a Dectris master. */
+#ifndef PS_SIMULATE_RECORD_H
+#define PS_SIMULATE_RECORD_H
+
+#include "simulate/setup.h"
+#include "simulate/turning.h"
+
+/* Rank-local. On error, watch's included, no file is left. Nothing but the files' names depends on master_path. */
+ps_code ps_record(const ps_simulate_setup *setup, int64_t frame, ps_turning *turning, const char *master_path,
+                  const ps_simulate_watch *watch, ps_error *error);
+
+#endif
