@@ -62,16 +62,16 @@ static ps_code list_links(const char *path, hid_t file, ps_name_list *names, ps_
     return PS_OK;
 }
 
-/* The linked file: as it stands when absolute, beside the master, beside what the master is a link to, or, for an absolute path that
- * no longer exists, by its name beside the master. malloc'd; NULL: not found. */
+/* The linked file: as it stands when absolute, beside the master (beside what it is a link to, before beside the link), or, for an
+ * absolute path that no longer exists, by its name beside the master. malloc'd; NULL: not found. */
 static char *find_linked_file(const char *master, const char *linked) {
     char real[PATH_MAX];
     const char *slash = strrchr(linked, '/');
     char *beside = ps_path_directory(master), *behind = realpath(master, real) ? ps_path_directory(real) : NULL;
     char *candidates[4] = {
         linked[0] == '/' ? strdup(linked) : NULL,
-        linked[0] != '/' ? ps_text_format("%s/%s", beside, linked) : NULL,
         linked[0] != '/' && behind ? ps_text_format("%s/%s", behind, linked) : NULL,
+        linked[0] != '/' ? ps_text_format("%s/%s", beside, linked) : NULL,
         linked[0] == '/' ? ps_text_format("%s/%s", beside, slash + 1) : NULL,
     };
     char *found = NULL;
