@@ -1,0 +1,111 @@
+/* ptyseries info: says what a recording or an output file holds. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "input/reader.h"
+#include "output/info.h"
+
+static void print_line(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void print_line(const char *name, const char *format, ...) {
+    va_list arguments;
+    printf("  %-18s", name);
+    va_start(arguments, format);
+    vprintf(format, arguments);
+    va_end(arguments);
+    printf("\n");
+}
+
+/* "18.1 MB" */
+static const char *format_bytes(double bytes, char text[32]) {
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+    int unit = 0;
+    for (; bytes >= 1000 && unit < 5; unit++) bytes /= 1000;
+    snprintf(text, 32, unit ? "%.3g %s" : "%.0f %s", bytes, units[unit]);
+    return text;
+}
+
+static void print_scan(const ps_reader *reader) {
+    int64_t rows = 0, columns = 0;
+    const ps_recording *info = &reader->info;
+    print_line("detector frames", "%" PRId64, info->n_positions);
+    if (ps_reader_scan_shape(reader, NULL, &rows, &columns, NULL) == PS_OK)
+        print_line("scan", "%" PRId64 " x %" PRId64 " (%s)", rows, columns,
+                   info->scan_rows ? "from the file" : "square root of the number of frames");
+    else if (info->scan_rows)
+        print_line("scan", "%" PRId64 " x %" PRId64 " in the file, which does not fit: give series.scan_shape", info->scan_rows,
+                   info->scan_columns);
+    else
+        print_line("scan", "not said, and the number of frames is no square: give series.scan_shape");
+}
+
+static void print_counts(const ps_recording *info) {
+    char on_disk[32], unpacked[32];
+    double bytes =
+        (double)info->n_positions * (double)info->detector_rows * (double)info->detector_columns * (double)ps_dtype_bytes(info->dtype);
+    print_line("detector", "%" PRId64 " x %" PRId64 " pixels", info->detector_rows, info->detector_columns);
+    print_line("counts", "%s%s, compression: %s", ps_dtype_name(info->dtype), info->big_endian ? " (big endian)" : "", info->compression);
+    print_line("data", "%s in %" PRId64 " file%s, %s unpacked", format_bytes((double)info->data_bytes, on_disk), info->n_files,
+               info->n_files == 1 ? "" : "s", format_bytes(bytes, unpacked));
+}
+
+static void print_instrument(const ps_recording *info) {
+    if (info->voltage_V > 0) print_line("voltage", "%g kV", info->voltage_V / 1000);
+    if (info->scan_step_A[0] > 0) print_line("scan step", "%g x %g Angstrom", info->scan_step_A[0], info->scan_step_A[1]);
+    if (info->detector_pitch_mrad[0] > 0)
+        print_line("detector pitch", "%g x %g mrad", info->detector_pitch_mrad[0], info->detector_pitch_mrad[1]);
+    if (info->saturation > 0) print_line("saturation", "%g counts", info->saturation);
+    if (info->acquisition_time[0]) print_line("acquired", "%s", info->acquisition_time);
+}
+
+static ps_code print_mask(ps_reader *reader, ps_error *error) {
+    ps_code code = PS_OK;
+    bool present = false;
+    int64_t n = reader->info.detector_rows * reader->info.detector_columns, n_bad = 0;
+    uint8_t *bad = malloc((size_t)n);
+    PS_GO_ALLOC(error, bad);
+    PS_GO(ps_reader_mask(reader, bad, &present, error));
+    for (int64_t i = 0; i < n; i++) n_bad += bad[i];
+    if (present)
+        print_line("pixel mask", "%" PRId64 " of %" PRId64 " pixels not to be used", n_bad, n);
+    else
+        print_line("pixel mask", "none in the file");
+done:
+    free(bad);
+    return code;
+}
+
+static ps_code print_recording(const char *source, ps_error *error) {
+    ps_code code = PS_OK;
+    ps_reader *reader = NULL;
+    PS_GO(ps_reader_open(source, NULL, &reader, error));
+    printf("%s\n", source);
+    print_line("format", "%s", reader->info.format);
+    print_scan(reader);
+    print_counts(&reader->info);
+    print_instrument(&reader->info);
+    PS_GO(print_mask(reader, error));
+done:
+    ps_reader_close(reader);
+    return code;
+}
+
+int ps_command_info(int n_arguments, char **arguments) {
+    const char *source = NULL;
+    bool help = false;
+    ps_error error = {0};
+    ps_command_line line = {.command = "info",
+                            .synopsis = "FILE",
+                            .description = "Says what a recording (path or path:/dataset) or an output file of ptyseries holds.",
+                            .min_operands = 1,
+                            .max_operands = 1,
+                            .operands = &source};
+    ps_code code = ps_options_parse(&line, n_arguments, arguments, &help, &error);
+    if (code == PS_OK && !help) code = ps_output_is_output(source) ? ps_output_print_info(source, &error) : print_recording(source, &error);
+    if (code != PS_OK) fprintf(stderr, "ptyseries info: %s\n", error.text);
+    return ps_code_exit_status(code);
+}
