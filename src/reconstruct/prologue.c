@@ -5,14 +5,26 @@
 
 #include "reconstruct/prologue_parts.h"
 
+static ps_code open_series(const ps_job *job, ps_run_plan *plan, ps_file_masks *masks, ps_error *error) {
+    const ps_job_series *series = &job->series;
+    memset(plan, 0, sizeof *plan);
+    PS_TRY(ps_series_build(job->base_directory, (const char *const *)series->files, series->n_files, series->first, series->count,
+                           series->stride, &plan->series, error));
+    return ps_prologue_open_frames(job, plan, masks, error);
+}
+
+ps_code ps_run_plan_open(const ps_job *job, ps_run_plan *plan, ps_error *error) {
+    ps_file_masks masks = {0};
+    ps_code code = open_series(job, plan, &masks, error);
+    ps_prologue_free_masks(&masks);
+    if (code != PS_OK) ps_run_plan_free(plan);
+    return code;
+}
+
 ps_code ps_run_plan_build(const ps_job *job, ps_run_plan *plan, ps_error *error) {
     ps_code code = PS_OK;
     ps_file_masks masks = {0};
-    const ps_job_series *series = &job->series;
-    memset(plan, 0, sizeof *plan);
-    PS_GO(ps_series_build(job->base_directory, (const char *const *)series->files, series->n_files, series->first, series->count,
-                          series->stride, &plan->series, error));
-    PS_GO(ps_prologue_open_frames(job, plan, &masks, error));
+    PS_GO(open_series(job, plan, &masks, error));
     PS_GO(ps_prologue_form_groups(job, &masks, plan, error));
     PS_GO(ps_prologue_plan_groups(job, plan, error));
     PS_GO(ps_prologue_warn(job, plan, error));
@@ -39,6 +51,25 @@ void ps_run_plan_free(ps_run_plan *plan) {
     free(plan->warnings);
     ps_series_free(&plan->series);
     memset(plan, 0, sizeof *plan);
+}
+
+/* The group with the most pixels decides: frequencies are alike in all groups, and aliases differ little. */
+static int64_t largest_group(const ps_run_plan *plan) {
+    int64_t largest = 0;
+    for (int64_t i = 1; i < plan->n_groups; i++)
+        if (plan->groups[i].plan.desc.n_active > plan->groups[largest].plan.desc.n_active) largest = i;
+    return largest;
+}
+
+ps_code ps_run_plan_memory(const ps_job *job, ps_run_plan *plan, const ps_backend_ops *ops, ps_memory_plan *memory, ps_error *error) {
+    int64_t at = largest_group(plan);
+    bool was_open = plan->groups[at].plan.desc.frequencies != NULL;
+    size_t budget = (size_t)(job->memory_budget_GiB * 1024.0 * 1024.0 * 1024.0);
+    PS_TRY(ps_run_group_open(job, plan, at, error));
+    ps_code code =
+        ops->memory_plan(&plan->groups[at].plan.desc, ps_job_methods(job), plan->dtype, budget, PS_MOST_FRAMES_PER_BATCH, memory, error);
+    if (!was_open) ps_run_group_close(plan, at);
+    return code;
 }
 
 ps_methods ps_job_methods(const ps_job *job) {

@@ -54,6 +54,8 @@ typedef struct {
  * whose scan, detector or dtype differ (all are listed), optics that cannot be used, no active pixel, too many aliases. On error
  * *plan is empty. Owned by the caller: ps_run_plan_free. */
 ps_code ps_run_plan_build(const ps_job *job, ps_run_plan *plan, ps_error *error);
+/* The recordings only, for tasks without optics: no groups, no upsampling, no warnings. */
+ps_code ps_run_plan_open(const ps_job *job, ps_run_plan *plan, ps_error *error);
 void ps_run_plan_free(ps_run_plan *plan);
 
 /* The group's plan with all frequencies and aliases, for ps_backend_ops.system_create; closing drops them again (a series may have hundreds
@@ -64,6 +66,10 @@ void ps_run_group_close(ps_run_plan *plan, int64_t group);
 /* hot: [detector_rows, detector_columns], not 0: hot. Replaces what an earlier call marked, and rebuilds the group's active pixels; the
  * group must be closed. */
 ps_code ps_run_group_set_hot(const ps_job *job, ps_run_plan *plan, int64_t group, const uint8_t *hot, ps_error *error);
+
+/* The most memory that any group takes on a rank, and how many frames share one evaluation of the transfer. ops need not be open. */
+enum { PS_MOST_FRAMES_PER_BATCH = 8 };
+ps_code ps_run_plan_memory(const ps_job *job, ps_run_plan *plan, const ps_backend_ops *ops, ps_memory_plan *memory, ps_error *error);
 
 /* PS_METHOD_* bits of what the job asks for. */
 ps_methods ps_job_methods(const ps_job *job);

@@ -1,0 +1,26 @@
+/* What `ptyseries check` found out, and its two forms: text for people, JSON for programs. Internal to the command. */
+#ifndef PS_CLI_CHECK_REPORT_H
+#define PS_CLI_CHECK_REPORT_H
+
+#include "job/job.h"
+#include "kernels/backend.h"
+#include "reconstruct/prologue.h"
+#include "simulate/simulate.h"
+
+typedef struct {
+    ps_job job;
+    ps_run_plan run;           /* reconstruct: all of it; histogram: recordings only; simulate: empty */
+    const ps_backend_ops *ops; /* reconstruct only */
+    const char *backend_note;  /* why this backend; "" when the job says so */
+    ps_memory_plan memory;     /* reconstruct only */
+    ps_simulate_plan simulate; /* simulate only */
+    int64_t output_bytes;      /* about; raw counts of all frames for simulate */
+    bool output_exists;
+} ps_check_report;
+
+void ps_check_print_text(const ps_check_report *report);
+ps_code ps_check_print_json(const ps_check_report *report, ps_error *error);
+
+const char *ps_check_task_name(ps_task task);
+
+#endif

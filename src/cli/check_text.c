@@ -1,0 +1,200 @@
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "cli/check_report.h"
+
+enum { MOST_LISTED = 8, LABEL_WIDTH = 12 };
+
+static void label(const char *text) {
+    printf("%-*s ", LABEL_WIDTH, text);
+}
+
+static void print_bytes(double bytes) {
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+    while (bytes >= 1024.0 && unit < 4) {
+        bytes /= 1024.0;
+        unit++;
+    }
+    printf(unit == 0 ? "%.0f %s" : "%.3g %s", bytes, units[unit]);
+}
+
+static int64_t first_readable(const ps_run_plan *run) {
+    int64_t i = 0;
+    while (run->frames[i].unreadable) i++;
+    return i;
+}
+
+static void print_frames(const ps_run_plan *run) {
+    const ps_recording *info = &run->frames[first_readable(run)].info;
+    int64_t n = run->series.n_items, listed = 0;
+    double bytes = 0.0;
+    for (int64_t i = 0; i < n; i++) bytes += (double)run->frames[i].info.data_bytes;
+    label("frames");
+    printf("%" PRId64, n - run->n_unreadable);
+    if (run->n_unreadable > 0) printf(" of %" PRId64 ", %" PRId64 " cannot be used", n, run->n_unreadable);
+    printf(": scan %" PRId64 " x %" PRId64 ", detector %" PRId64 " x %" PRId64 ", %s (%s, %s), ", run->scan_rows, run->scan_columns,
+           run->detector_rows, run->detector_columns, ps_dtype_name(run->dtype), info->format,
+           info->compression[0] ? info->compression : "none");
+    print_bytes(bytes);
+    printf(" on disk\n");
+    for (int64_t i = 0; i < n && listed < MOST_LISTED; i++) {
+        if (!run->frames[i].unreadable) continue;
+        listed++;
+        label("");
+        printf("unusable: %s\n", run->frames[i].unreadable);
+    }
+    if (run->n_unreadable > listed) printf("%*s ... and %" PRId64 " more\n", LABEL_WIDTH, "", run->n_unreadable - listed);
+}
+
+static void print_optics(const ps_run_group *group) {
+    const ps_optics *optics = &group->optics;
+    printf("%g kV (%.5g A), %g mrad, step %g x %g A, pitch %g x %g mrad, centre (%g, %g) px, rotation %g deg", optics->voltage_V / 1e3,
+           ps_wavelength_A(optics->voltage_V), optics->semiangle_mrad, optics->scan_step_A[0], optics->scan_step_A[1],
+           optics->detector_pitch_mrad[0], optics->detector_pitch_mrad[1], optics->detector_center_px[0], optics->detector_center_px[1],
+           optics->rotation_deg);
+    for (int i = 0; i < PS_N_ABERRATIONS; i++)
+        if (optics->C_A[i] != 0.0) printf(", C%d%d %g A", ps_aberration_orders[i][0], ps_aberration_orders[i][1], optics->C_A[i]);
+    if (optics->thickness_A > 0.0)
+        printf(", thickness %g A, tilt (%g, %g) mrad", optics->thickness_A, optics->tilt_mrad[0], optics->tilt_mrad[1]);
+    printf("\n");
+}
+
+static void print_aliases(const ps_plan *plan) {
+    const char *separator = "";
+    printf("%" PRId64 " to solve (half plane); aliases of each: ", plan->desc.n_frequencies - 1);
+    for (int n = 0; n <= PS_MAX_ALIASES; n++) {
+        if (plan->alias_histogram[n] == 0) continue;
+        printf("%s%d (%" PRId64 " times)", separator, n, plan->alias_histogram[n]);
+        separator = ", ";
+    }
+    printf("\n");
+}
+
+static void print_group(const ps_run_plan *run, int64_t index) {
+    const ps_run_group *group = &run->groups[index];
+    label(index == 0 ? "optics" : "");
+    if (run->n_groups > 1) printf("group %" PRId64 " of %" PRId64 ", ", index + 1, run->n_groups);
+    printf("%" PRId64 " frame%s, %s\n", group->n_frames, group->n_frames == 1 ? "" : "s",
+           group->source ? group->source : "given in the job");
+    label("");
+    print_optics(group);
+    label("  pixels");
+    printf("%" PRId64 " active, %" PRId64 " of them wholly inside the disc", group->plan.desc.n_active, group->plan.n_bright);
+    printf("; masked: %" PRId64 " by the recording, %" PRId64 " by the mask file, %" PRId64 " of all inside the disc\n", group->n_bad_file,
+           group->n_bad_mask, group->plan.n_left_out);
+    label("  frequencies");
+    print_aliases(&group->plan);
+}
+
+static void print_method(const char *name, const ps_job_method *method) {
+    if (!method->enabled) return;
+    label("");
+    printf("%s: strength ", name);
+    if (method->automatic) printf("chosen per frame by cross-validation");
+    for (int64_t i = 0; !method->automatic && i < method->n_strengths; i++) {
+        const ps_strength *strength = &method->strengths[i];
+        if (strength->amplitude == strength->phase)
+            printf("%s%g", i ? ", " : "", strength->phase);
+        else
+            printf("%s(amplitude %g, phase %g)", i ? ", " : "", strength->amplitude, strength->phase);
+    }
+    if (isfinite(method->smoothness_inv_A)) printf("; smoothness %g 1/A", method->smoothness_inv_A);
+    printf("\n");
+}
+
+static void print_methods(const ps_check_report *report) {
+    const ps_job *job = &report->job;
+    label("methods");
+    printf("weights %s\n", job->weights == PS_WEIGHTS_POISSON ? "poisson" : "uniform");
+    if (job->ssb_enabled) printf("%*s ssb: estimator %s\n", LABEL_WIDTH, "", job->ssb_estimator == PS_SSB_PHASE ? "phase" : "wave");
+    print_method("phase", &job->phase);
+    print_method("complex", &job->complex_);
+    label("images");
+    printf("%" PRId64 " x %" PRId64 ", step %.4g x %.4g A (upsampling %" PRId64 ", %s)\n", report->run.image_rows,
+           report->run.image_columns, report->run.image_step_A[0], report->run.image_step_A[1], report->run.upsampling,
+           job->upsampling > 0 ? "given" : "auto");
+}
+
+static void print_memory(const ps_check_report *report) {
+    const ps_memory_plan *memory = &report->memory;
+    label("backend");
+    printf("%s%s%s%s\n", report->ops->name, *report->backend_note ? " (" : "", report->backend_note, *report->backend_note ? ")" : "");
+    label("memory");
+    print_bytes((double)memory->peak_bytes);
+    printf(" per rank: system ");
+    print_bytes((double)memory->system_bytes);
+    printf(", each frame ");
+    print_bytes((double)memory->frame_bytes);
+    printf(", work ");
+    print_bytes((double)memory->workspace_bytes);
+    printf("; %" PRId64 " frame%s and %" PRId64 " pixels at a time; budget ", memory->frames_per_batch,
+           memory->frames_per_batch == 1 ? "" : "s", memory->pixels_per_chunk);
+    if (report->job.memory_budget_GiB > 0.0)
+        printf("%g GiB\n", report->job.memory_budget_GiB);
+    else
+        printf("not given\n");
+}
+
+static void print_output(const ps_check_report *report) {
+    label("output");
+    printf("%s, ", report->job.output_file);
+    print_bytes((double)report->output_bytes);
+    printf("%s\n", report->output_exists ? "; it exists: run needs --resume or --overwrite" : "");
+}
+
+static void print_simulate(const ps_check_report *report) {
+    const ps_job_simulate *job = &report->job.simulate;
+    const ps_simulate_plan *plan = &report->simulate;
+    label("frames");
+    printf("%" PRId64 ": scan %" PRId64 " x %" PRId64 ", detector %" PRId64 " x %" PRId64 ", %s, ", job->n_frames, job->scan_rows,
+           job->scan_columns, job->detector_rows, job->detector_columns, ps_dtype_name(job->dtype));
+    print_bytes((double)plan->bytes_per_frame);
+    printf(" each before compression\n");
+    label("object");
+    printf("%s, %" PRId64 " x %" PRId64 ", step %.4g x %.4g A (%" PRId64 " times finer than the scan)", job->object, plan->object_rows,
+           plan->object_columns, plan->object_step_A[0], plan->object_step_A[1], plan->upsampling);
+    if (plan->n_atoms > 0) printf(", %" PRId64 " atoms", plan->n_atoms);
+    printf("\n");
+    label("memory");
+    print_bytes((double)plan->memory_bytes);
+    printf(" per rank");
+    if (plan->scratch_bytes > 0) {
+        printf(", and a temporary file of ");
+        print_bytes((double)plan->scratch_bytes);
+    }
+    printf("\n");
+    label("output");
+    printf("%s\n", job->output_master);
+}
+
+static void print_histogram(const ps_check_report *report) {
+    const ps_job_histogram *histogram = &report->job.histogram;
+    label("bins");
+    printf("%" PRId64 ", ", histogram->n_bins);
+    if (histogram->automatic_range)
+        printf("range from the data\n");
+    else
+        printf("from %g to %g\n", histogram->range[0], histogram->range[1]);
+}
+
+void ps_check_print_text(const ps_check_report *report) {
+    const ps_run_plan *run = &report->run;
+    label("job");
+    printf("%s: %s\n", report->job.path, ps_check_task_name(report->job.task));
+    if (report->job.task == PS_TASK_SIMULATE) {
+        print_simulate(report);
+        return;
+    }
+    print_frames(run);
+    if (report->job.task == PS_TASK_HISTOGRAM) print_histogram(report);
+    for (int64_t i = 0; i < run->n_groups && i < MOST_LISTED; i++) print_group(run, i);
+    if (run->n_groups > MOST_LISTED) printf("%*s ... and %" PRId64 " more groups\n", LABEL_WIDTH, "", run->n_groups - MOST_LISTED);
+    if (report->job.task == PS_TASK_RECONSTRUCT) {
+        print_methods(report);
+        print_memory(report);
+    }
+    print_output(report);
+    for (int64_t i = 0; i < run->n_warnings; i++) printf("%-*s %s\n", LABEL_WIDTH, "warning", run->warnings[i]);
+}
