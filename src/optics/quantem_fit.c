@@ -43,7 +43,7 @@ static ps_code read_detector(const ps_json *result, ps_optics *optics, ps_error 
     optics->detector_pitch_mrad[0] = optics->detector_pitch_mrad[1] = optics->semiangle_mrad / radius_px;
     if (!center.value || ps_json_is_null(&center))
         return ps_json_refuse(&center, error, "missing in this fit; write an optics file with the fit's values and the missing ones");
-    return ps_json_pair(&center, -1e6, 1e6, optics->detector_center_px, error);
+    return ps_json_pair(&center, -1e5, 1e5, optics->detector_center_px, error);
 }
 
 static ps_code read_aberrations(const ps_json *result, double A_per_length, ps_optics *optics, ps_error *error) {
@@ -62,7 +62,7 @@ static ps_code read_aberrations(const ps_json *result, double A_per_length, ps_o
     for (int i = 0; i < PS_N_ABERRATIONS; i++) {
         ps_json C = ps_json_member(&aberrations, names[2 * i]), angle = ps_json_member(&aberrations, names[2 * i + 1]);
         PS_TRY(ps_json_number(&C, -1e12, 1e12, &optics->C_A[i], error));
-        PS_TRY(ps_json_number(&angle, -2.0 * M_PI, 2.0 * M_PI, &optics->angle_rad[i], error));
+        PS_TRY(ps_json_number(&angle, -4.0 * M_PI, 4.0 * M_PI, &optics->angle_rad[i], error));
         optics->C_A[i] *= A_per_length;
         if (ps_aberration_orders[i][1] == 0) optics->angle_rad[i] = 0.0;
     }
@@ -93,7 +93,7 @@ ps_code ps_quantem_fit_read(const ps_json *root, ps_optics *optics, ps_error *er
     memset(optics, 0, sizeof *optics);
     PS_TRY(ps_json_integer(&version, 1, NEWEST_SCHEMA, &schema, error));
     double A_per_length = schema == 1 ? 1.0 : 10.0; /* schema 1 wrote Angstrom under names that say nm */
-    PS_TRY(read_number(&result, "voltage_kV", 1.0, 3000.0, &optics->voltage_V, error));
+    PS_TRY(read_number(&result, "voltage_kV", 10.0, 3000.0, &optics->voltage_V, error));
     optics->voltage_V *= 1e3;
     PS_TRY(read_number(&result, "semiangle_mrad", 0.1, 200.0, &optics->semiangle_mrad, error));
     PS_TRY(read_scan_step(&result, optics, error));
