@@ -31,15 +31,12 @@ static ps_code load_optics(const ps_job *job, ps_optics *optics, ps_error *error
     return PS_OK;
 }
 
-static ps_code check_names(const ps_job_simulate *job, ps_error *error) {
+static ps_code check_name(const ps_job_simulate *job, ps_error *error) {
     static const char ending[] = "_master.h5";
     const char *name = job->output_master;
     size_t length = strlen(name);
     if (length < sizeof ending || strcmp(name + length - (sizeof ending - 1), ending) != 0)
         return PS_FAIL(error, PS_E_JOB, "/simulate/output_master: found \"%s\", expected a name that ends in %s", name, ending);
-    if (job->n_frames > 1 && !strstr(name, "{frame}"))
-        return PS_FAIL(error, PS_E_JOB, "/simulate/output_master: found \"%s\" for %" PRId64 " frames, expected {frame} in it", name,
-                       job->n_frames);
     return PS_OK;
 }
 
@@ -155,7 +152,7 @@ static ps_code plan_memory(const ps_job *job, ps_simulate_setup *setup, ps_error
 ps_code ps_simulate_setup_build(const ps_job *job, ps_simulate_setup *setup, ps_error *error) {
     *setup = (ps_simulate_setup){.job = &job->simulate, .job_text = job->effective_text ? job->effective_text : ""};
     setup->n_threads = job->n_threads > 0 ? (int)job->n_threads : omp_get_max_threads();
-    PS_TRY(check_names(setup->job, error));
+    PS_TRY(check_name(setup->job, error));
     PS_TRY(load_optics(job, &setup->optics, error));
     PS_TRY(set_grid(setup, error));
     PS_TRY(set_scale(setup, error));

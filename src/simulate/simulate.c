@@ -68,7 +68,7 @@ enum { EXPOSE_PERCENT = 70 }; /* of a frame's time; the rest is encoding and wri
 
 static ps_code report(session *s, double percent_of_frame, const char *what, ps_error *error) {
     char note[64];
-    snprintf(note, sizeof note, "%% (frame %" PRId64 ", %s)", s->frame, what);
+    snprintf(note, sizeof note, "frame %" PRId64 ", %s", s->frame, what);
     ps_progress_update(s->progress, (int64_t)((100.0 * (double)s->n_done + percent_of_frame) / (double)s->n_own), note);
     if (!ps_stop_wanted()) return PS_OK;
     return PS_FAIL(error, PS_E_INTERRUPTED, "stopped by %s in frame %" PRId64, ps_stop_reason(), s->frame);
@@ -152,7 +152,7 @@ ps_code ps_simulate(const ps_job *job, bool overwrite, MPI_Comm communicator, ps
     if (code == PS_OK) code = check_targets(&s, error);
     PS_TRY(ps_cluster_agree(&cluster, code, error));
     s.n_own = (job->simulate.n_frames - s.rank + s.n_ranks - 1) / s.n_ranks;
-    if (s.rank == 0) s.progress = ps_progress_begin("simulate", 100, 30.0);
+    if (s.rank == 0) s.progress = ps_progress_begin("simulate, percent", 100, 30.0);
     for (int64_t first = 0; first < job->simulate.n_frames && code == PS_OK; first += s.n_ranks)
         code = ps_cluster_agree(&cluster, simulate_own(&s, first, error), error);
     ps_progress_end(s.progress);
