@@ -176,9 +176,19 @@ static void list_keys(const char *const *keys, size_t n_keys, char *text, size_t
     for (size_t i = 0; i < n_keys && used < room; i++) used += (size_t)snprintf(text + used, room - used, "%s%s", i ? ", " : "", keys[i]);
 }
 
+/* "rotation" for "rotation_deg": one begins with the other. */
+static const char *begins_alike(const char *text, const char *const *keys, size_t n_keys) {
+    for (size_t i = 0; i < n_keys; i++) {
+        size_t n = strlen(text) < strlen(keys[i]) ? strlen(text) : strlen(keys[i]);
+        if (n >= 3 && strncmp(text, keys[i], n) == 0) return keys[i];
+    }
+    return NULL;
+}
+
 static ps_code unknown_key(const ps_json *place, const char *const *keys, size_t n_keys, ps_error *error) {
     char known[MESSAGE_TEXT - 128];
     const char *nearest = ps_text_nearest(place->key, keys, n_keys);
+    if (!nearest) nearest = begins_alike(place->key, keys, n_keys);
     if (nearest) return ps_json_refuse(place, error, "unknown key; did you mean \"%s\"?", nearest);
     list_keys(keys, n_keys, known, sizeof known);
     return ps_json_refuse(place, error, "unknown key; known here: %s", known);

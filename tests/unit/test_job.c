@@ -136,6 +136,8 @@ static void strengths_come_in_three_forms(void **state) {
 static void mistakes_are_named_with_the_nearest_key(void **state) {
     (void)state;
     assert_refused(JOB(",\"upsamplng\":2"), "/upsamplng: unknown key", "\"upsampling\"");
+    assert_refused(METHODS("{\"phase\":{\"strength\":1,\"smoothness\":1}}"), "/methods/phase/smoothness: unknown key",
+                   "\"smoothness_inv_A\"");
     assert_refused(METHODS("{\"fase\":{\"strength\":1}}"), "/methods/fase: unknown key", "\"phase\"");
     assert_refused(JOB(",\"upsampling\":\"2\""), "/upsampling: found \"2\"", "whole number");
     assert_refused(JOB(",\"upsampling\":1.5"), "/upsampling: found 1.5", "whole number from 1 to 64");
