@@ -9,7 +9,6 @@
 
 enum {
     PS_FORMAT_VERSION = 1,   /* of the file's layout */
-    PS_NUMERICS_VERSION = 1, /* raised whenever the same job would give other images */
     PS_PROCESS_SLOTS = 16    /* runs that a file has room for: /entry/process_1 ... */
 };
 

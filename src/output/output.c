@@ -375,7 +375,7 @@ ps_code ps_output_write_prepared(ps_output *output, int64_t optics, const ps_out
     hid_t group = H5Gopen2(output->entry, name, H5P_DEFAULT);
     if (group < 0) return ps_h5_fail(error, "%s: cannot open /entry/%s", output->path, name);
     for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
-        if (!isnan(scales[i].value)) PS_GO(write_whole(group, scales[i].name, &scales[i].value, NULL, error));
+        if (H5Lexists(group, scales[i].name, H5P_DEFAULT) > 0) PS_GO(write_whole(group, scales[i].name, &scales[i].value, NULL, error));
     PS_GO(write_whole(group, "weights", prepared->weights, NULL, error));
     PS_GO(write_whole(group, "dose", &prepared->dose, NULL, error));
     PS_GO(write_whole(group, "backend", NULL, prepared->backend, error));

@@ -105,7 +105,7 @@ ps_code ps_output_open(const char *path, MPI_Comm communicator, ps_output **outp
  * Refuses non-finite values with PS_E_NUMERIC and writes nothing then. */
 ps_code ps_output_write_frame(ps_output *output, int64_t frame, const ps_frame_result *result, ps_error *error);
 ps_code ps_output_fail_frame(ps_output *output, int64_t frame, const char *reason, ps_error *error);
-/* Rank-local: weights and scales of a prepared optics; scale_* NAN when the method is not used. */
+/* Rank-local: weights and scales of a prepared optics; scale_* of a method that the job does not use are ignored. */
 typedef struct {
     const double *weights; /* [n_active] */
     double dose, scale_phase, scale_complex_amplitude, scale_complex_phase;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "output/layout.h"
+#include "core/version.h"
 
 static void print_method(FILE *out, const char *name, const ps_job_method *method, const ps_output_spec *spec) {
     if (!method->enabled) return;
@@ -77,7 +77,7 @@ ps_code ps_output_signature(const ps_output_spec *spec, char **text, ps_error *e
     *text = NULL;
     FILE *out = open_memstream(text, &bytes);
     if (!out) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the signature");
-    fprintf(out, "numerics version=%d\n", PS_NUMERICS_VERSION);
+    fprintf(out, "numerics version=%s\n", PS_NUMERICS_VERSION);
     fprintf(out, "weights=%s\n", job->weights == PS_WEIGHTS_POISSON ? "poisson" : "uniform");
     fprintf(out, "probe form=%s\n", job->mirrored_probe ? "published" : "derived");
     fprintf(out, "precision=%s\n", job->precision == PS_PRECISION_REFERENCE ? "reference" : "fast");

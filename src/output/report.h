@@ -1,0 +1,23 @@
+/* One self-contained HTML page about an output file: pictures, curves, timings, frames, optics, provenance. */
+#ifndef PS_OUTPUT_REPORT_H
+#define PS_OUTPUT_REPORT_H
+
+#include "output/view.h"
+
+typedef struct {
+    char *path, *title; /* of a PNG file */
+} ps_report_picture;
+
+typedef struct {
+    int64_t n;
+    ps_report_picture *pictures; /* [n]; owned: ps_report_pictures_free */
+} ps_report_pictures;
+
+/* Takes path, which is malloc'd, also on failure. */
+ps_code ps_report_add(ps_report_pictures *pictures, char *path, const char *title, ps_error *error);
+void ps_report_pictures_free(ps_report_pictures *pictures);
+
+/* The pictures' files are embedded. */
+ps_code ps_report_write(const ps_view *view, const ps_report_pictures *pictures, const char *path, ps_error *error);
+
+#endif
