@@ -28,6 +28,14 @@ enum { PS_SLOT_UNDERFLOW = 0, PS_SLOT_OVERFLOW = 1, PS_SLOT_NONFINITE = 2, PS_EX
 /* Limits: bins of one pixel, pixels of one histogram (larger detectors are done in bands), frames of one batch (16-bit counters). */
 enum { PS_HISTOGRAM_MAX_BINS = 1 << 28, PS_HISTOGRAM_MAX_PIXELS = 1 << 24, PS_HISTOGRAM_MAX_BATCH = 65535 };
 
+/* Devices count small integers in cells that one multiply finds: with e = v + cell_bias clamped to 0 ... cell_last, and one less from
+ * cell_closed on (the closed right end), the cell is (e * multiplier + addend) >> 31, proved for every e when the map was built. */
+typedef enum {
+    PS_CELLS_NONE,  /* no such formula: slots are looked up, or values are not small integers */
+    PS_CELLS_SLOTS, /* cells: underflow, the bins, overflow */
+    PS_CELLS_VALUES /* cells: underflow, one for each value inside the range, overflow */
+} ps_histogram_cells;
+
 /* How values become slots; built once on the host and read by every backend. */
 typedef struct {
     ps_dtype dtype;
@@ -37,14 +45,12 @@ typedef struct {
     /* 8- and 16-bit integers: slots of all values first_value ... first_value + n_values - 1 that can occur; other types: empty. */
     int64_t first_value, n_values;
     uint32_t *slots; /* [n_values] */
-    /* Where `linear`: for values v with 0 <= v - linear_first <= linear_last, the slot is
-     * (((v - linear_first) << linear_shift) * multiplier + addend) >> 32, proved for each of them when the map was built. */
-    bool linear;
-    int32_t linear_first;
-    uint32_t linear_last, linear_shift, multiplier;
-    uint64_t addend;
-    /* 32-bit integers and floats: (v - edges[0]) * scale is within guess_error bins of the true position, evaluated in float32 (in
-     * float64 for float64). */
+    ps_histogram_cells cells;
+    int64_t n_cells;
+    int32_t cell_bias;
+    uint32_t cell_last, cell_closed, multiplier, addend;
+    /* 32-bit integers and floats: (v - edges[0]) * scale is within guess_error bins of the true position, evaluated in float32 for
+     * float32 input, in float64 otherwise. */
     double scale, guess_error;
     /* Moments of floating types are of values rounded to multiples of 2^unit_exponent = 1/units, 2^-26 of the range's larger end or
      * finer, and clipped to +-2^38 of them; of integers the unit is 1. */

@@ -5,6 +5,8 @@
 
 #include "kernels/histogram.h"
 
+#define LARGEST_MULTIPLIER (1ll << 31) /* one cell per value */
+
 enum { UNIT_BITS = 26, CLIP_BITS = 38 }; /* of the fixed-point numbers that moments of floating types sum up */
 
 const char *ps_histogram_kernel_name(ps_histogram_kernel kernel) {
@@ -96,41 +98,61 @@ static ps_code build_table(ps_histogram_map *map, ps_error *error) {
     return PS_OK;
 }
 
-/* The addends with which (distance * multiplier + addend) >> 32 is the slot, for one value: at least low, at most high. */
-static void addend_bounds(int64_t distance, uint32_t multiplier, uint32_t slot, int64_t *low, int64_t *high) {
-    int64_t product = distance * (int64_t)multiplier, floor = (int64_t)slot << 32;
-    if (floor - product > *low) *low = floor - product;
-    if (floor + (1ll << 32) - 1 - product < *high) *high = floor + (1ll << 32) - 1 - product;
+/* e of ps_histogram_cells for a value whose distance from the cell of all lower ones is `position`. */
+static int64_t closed_position(const ps_histogram_map *map, int64_t position) {
+    return position - (position >= map->cell_closed);
 }
 
-/* Looks for one multiply, add and shift that gives every slot from the first value inside the range on. Values at the closed right
- * end may lie beyond linear_last: callers compare those with the range instead. */
-static void find_linear(ps_histogram_map *map) {
-    int64_t begin = 0, end = map->n_values - 1;
-    while (begin <= end && map->slots[begin] >= map->n_bins) begin++;
-    while (end >= begin && map->slots[end] >= map->n_bins) end--;
-    if (begin > end) return;
-    double per_count = (double)map->n_bins / (map->edges[map->n_bins] - map->edges[0]);
-    uint32_t shift = 0;
-    while (shift < 14 && per_count * ldexp(1, (int)(32 - shift)) >= ldexp(1, 32)) shift++;
-    double multiplier = rint(per_count * ldexp(1, (int)(32 - shift)));
-    if (!(multiplier >= 1 && multiplier <= UINT32_MAX)) return;
-    if (end > begin && (double)(map->first_value + end) == map->edges[map->n_bins]) end--;
-    int64_t low = 0, high = INT64_MAX;
-    for (int64_t i = begin; i <= end; i++) addend_bounds((i - begin) << shift, (uint32_t)multiplier, map->slots[i], &low, &high);
-    if (low > high) return;
-    map->linear = true;
-    map->linear_first = (int32_t)(map->first_value + begin);
-    map->linear_last = (uint32_t)(end - begin);
-    map->linear_shift = shift;
+static int64_t slot_cell(const ps_histogram_map *map, uint32_t slot) {
+    if (slot == map->n_bins + PS_SLOT_UNDERFLOW) return 0;
+    return slot == map->n_bins + PS_SLOT_OVERFLOW ? map->n_bins + 1 : (int64_t)slot + 1;
+}
+
+/* Looks for an addend that gives the right cell at every position: each of them bounds it from both sides. */
+static bool prove_slots(ps_histogram_map *map, int64_t first, int64_t multiplier) {
+    int64_t low = 0, high = UINT32_MAX;
+    for (int64_t position = 0; position <= map->cell_last; position++) {
+        int64_t product = closed_position(map, position) * multiplier;
+        uint32_t slot = (uint32_t)ps_histogram_slot(map, (double)(first - 1 + position));
+        int64_t floor = slot_cell(map, slot) << 31;
+        if (floor - product > low) low = floor - product;
+        if (floor + (1ll << 31) - 1 - product < high) high = floor + (1ll << 31) - 1 - product;
+    }
+    if (low > high) return false;
     map->multiplier = (uint32_t)multiplier;
-    map->addend = (uint64_t)(low + (high - low) / 2);
+    map->addend = (uint32_t)(low + (high - low) / 2);
+    return true;
+}
+
+/* One cell per slot where bins are at least a value wide and the formula can be proved, else one per value where they are few. */
+static void find_cells(ps_histogram_map *map) {
+    enum { FEW_VALUES = 3000, TRIES = 4 };
+    double range_first = ceil(map->edges[0]), range_last = floor(map->edges[map->n_bins]);
+    int64_t first = (int64_t)fmax(range_first, (double)map->first_value);
+    int64_t last = (int64_t)fmin(range_last, (double)(map->first_value + map->n_values - 1));
+    if (range_first > range_last || first > last) return;
+    map->cell_bias = (int32_t)(1 - first);
+    map->cell_last = (uint32_t)(last - first + 2);
+    map->cell_closed = range_last == map->edges[map->n_bins] && (double)last == range_last ? map->cell_last - 1 : UINT32_MAX;
+    int64_t multiplier = (int64_t)rint(ldexp((double)map->n_bins / (map->edges[map->n_bins] - map->edges[0]), 31));
+    for (int64_t m = multiplier - TRIES; m <= multiplier + TRIES; m++)
+        if (m > 0 && m <= LARGEST_MULTIPLIER && prove_slots(map, first, m)) {
+            map->cells = PS_CELLS_SLOTS;
+            map->n_cells = map->n_bins + 2;
+            return;
+        }
+    if (map->cell_last > FEW_VALUES && map->cell_last > 2 * map->n_bins) return;
+    map->cells = PS_CELLS_VALUES;
+    map->n_cells = (int64_t)map->cell_last + 1;
+    map->cell_closed = UINT32_MAX;
+    map->multiplier = (uint32_t)LARGEST_MULTIPLIER;
+    map->addend = 0;
 }
 
 /* How far, in bins, (v - edges[0]) * scale can be off in the working precision, edges' own rounding included. */
 static void set_guess(ps_histogram_map *map) {
     double n = (double)map->n_bins, low = map->edges[0], high = map->edges[map->n_bins];
-    double epsilon = map->dtype == PS_F64 ? ldexp(1, -53) : ldexp(1, -24);
+    double epsilon = map->dtype == PS_F32 ? ldexp(1, -24) : ldexp(1, -53);
     map->scale = n / (high - low);
     map->guess_error = 4 * epsilon * (n + map->scale * fmax(fabs(low), fabs(high))) + ldexp(1, -20);
 }
@@ -154,7 +176,7 @@ ps_code ps_histogram_map_build(ps_dtype dtype, bool centred, int64_t n_bins, con
     set_guess(map);
     set_unit(map);
     PS_GO(build_table(map, error));
-    if (map->slots) find_linear(map);
+    if (map->slots) find_cells(map);
 done:
     if (code != PS_OK) ps_histogram_map_free(map);
     return code;
