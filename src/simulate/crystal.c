@@ -44,6 +44,10 @@ ps_code ps_lattice_fit(double lattice_A, double rotation_deg, const double exten
     return PS_OK;
 }
 
+double ps_crystal_sigma_A(const ps_job_simulate *job) {
+    return job->atom_sigma_A > 0.0 ? job->atom_sigma_A : 0.1 * job->lattice_A;
+}
+
 static int64_t modulo(int64_t value, int64_t n) {
     int64_t rest = value % n;
     return rest < 0 ? rest + n : rest;
@@ -168,7 +172,7 @@ static void add_field(crystal *c, int64_t frame, const double height[2], double 
 
 ps_code ps_specimen_add_crystal(const ps_job_simulate *job, int64_t frame, ps_specimen *specimen, ps_error *error) {
     ps_code code = PS_OK;
-    crystal c = {.job = job, .sigma_A = job->atom_sigma_A > 0.0 ? job->atom_sigma_A : 0.1 * job->lattice_A};
+    crystal c = {.job = job, .sigma_A = ps_crystal_sigma_A(job)};
     c.extent_A[0] = (double)specimen->grid.rows * specimen->grid.step_A[0];
     c.extent_A[1] = (double)specimen->grid.columns * specimen->grid.step_A[1];
     PS_GO(ps_lattice_fit(job->lattice_A, job->lattice_rotation_deg, c.extent_A, &c.lattice, error));

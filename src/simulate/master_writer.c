@@ -206,6 +206,7 @@ static ps_code write_origin(hid_t entry, const ps_master_spec *spec, ps_error *e
     hid_t group = H5I_INVALID_HID;
     PS_GO(ps_h5_group(entry, "simulation", "NXcollection", &group, error));
     PS_GO(ps_h5_text(group, "job", strlen(spec->job_text), spec->job_text, error));
+    PS_GO(ps_h5_text(group, "science", strlen(spec->science), spec->science, error));
     PS_GO(ps_h5_integer(group, "frame", spec->frame, error));
 done:
     ps_h5_close(&group);

@@ -17,6 +17,7 @@ typedef struct {
     double voltage_V;
     const char *description; /* of the detector */
     const char *job_text;    /* kept in /entry/simulation/job */
+    const char *science;     /* kept in /entry/simulation/science */
     int64_t frame;
 } ps_master_spec;
 

@@ -90,6 +90,7 @@ static ps_code create_writer(const ps_simulate_setup *setup, int64_t frame, cons
                                  .voltage_V = setup->optics.voltage_V,
                                  .description = "simulated by ptyseries",
                                  .job_text = setup->job_text,
+                                 .science = setup->science,
                                  .frame = frame};
     return ps_master_create(&spec, writer, error);
 }

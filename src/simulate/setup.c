@@ -42,7 +42,7 @@ static ps_code check_name(const ps_job_simulate *job, ps_error *error) {
 
 static ps_code check_sizes(const ps_simulate_setup *setup, ps_error *error) {
     const ps_job_simulate *job = setup->job;
-    if (job->n_frames > UINT32_MAX || setup->n_pixels > UINT32_MAX || setup->n_positions >= INT64_C(1) << 48)
+    if (job->n_frames > INT32_MAX || setup->n_pixels > UINT32_MAX || setup->n_positions >= INT64_C(1) << 48)
         return PS_FAIL(error, PS_E_JOB,
                        "/simulate: %" PRId64 " frames of %" PRId64 " positions with %" PRId64 " pixels are more than expected",
                        job->n_frames, setup->n_positions, setup->n_pixels);
@@ -57,7 +57,7 @@ static ps_code check_sizes(const ps_simulate_setup *setup, ps_error *error) {
 static ps_code check_crystal(const ps_simulate_setup *setup, ps_error *error) {
     const ps_job_simulate *job = setup->job;
     double reach_inv_A = 2e-3 * setup->optics.semiangle_mrad / ps_wavelength_A(setup->optics.voltage_V);
-    double sigma_A = job->atom_sigma_A > 0.0 ? job->atom_sigma_A : 0.1 * job->lattice_A;
+    double sigma_A = ps_crystal_sigma_A(job);
     double step_A = fmax(setup->grid.step_A[0], setup->grid.step_A[1]);
     if (1.0 / job->lattice_A >= reach_inv_A)
         return PS_FAIL(error, PS_E_JOB, "/simulate/lattice_A: found %g, expected more than %.3g: the aperture of %g mrad resolves no less",

@@ -8,20 +8,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cluster/cluster.h"
 #include "cluster/stop.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "output/h5.h"
 #include "simulate/exposure.h"
 #include "simulate/record.h"
+#include "simulate/science.h"
 #include "simulate/truth.h"
 
 /* One rank's share of a series. */
 typedef struct {
     ps_simulate_setup setup;
-    bool overwrite;
-    int rank, n_ranks;
+    const ps_cluster *cluster;
+    const ps_run_options *options;
+    char *science;
+    int64_t n_pending;     /* frames to make */
+    int64_t *pending;      /* [n_pending], ascending */
     int64_t frame;         /* in hand */
     int64_t n_own, n_done; /* frames of this rank */
     ps_progress *progress; /* rank 0's, else NULL; in percent of its frames */
@@ -114,47 +117,77 @@ done:
     return code;
 }
 
-/* Nothing is begun when any frame's master is there already. */
-static ps_code check_targets(const session *s, ps_error *error) {
-    for (int64_t frame = 0; frame < s->setup.job->n_frames; frame++) {
-        ps_code code = PS_OK;
-        frame_paths paths;
-        PS_TRY(paths_of(s->setup.job, frame, &paths, error));
-        if (!s->overwrite && access(paths.master, F_OK) == 0)
-            code = PS_FAIL(error, PS_E_ARGUMENT, "%s: exists already; --overwrite replaces it", paths.master);
-        if (code == PS_OK && frame == 0) code = make_directory(paths.directory, error);
-        paths_free(&paths);
-        if (code != PS_OK) return code;
+/* Whether a frame is there already and may be kept; an error when it is there and may not. */
+static ps_code look_at_target(const session *s, int64_t frame, bool *keep, ps_error *error) {
+    ps_code code = PS_OK;
+    frame_paths paths;
+    *keep = false;
+    PS_TRY(paths_of(s->setup.job, frame, &paths, error));
+    if (!s->options->overwrite && access(paths.master, F_OK) == 0) {
+        *keep = s->options->resume;
+        if (*keep)
+            code = ps_science_compare(paths.master, s->science, error);
+        else
+            code = PS_FAIL(error, PS_E_ARGUMENT, "%s: exists already; --overwrite replaces it, --resume goes on", paths.master);
     }
+    if (code == PS_OK && frame == 0) code = make_directory(paths.directory, error);
+    paths_free(&paths);
+    return code;
+}
+
+/* Rank 0 looks, for all ranks, before anything is begun. */
+static ps_code list_pending(session *s, ps_error *error) {
+    s->pending = malloc((size_t)s->setup.job->n_frames * sizeof *s->pending);
+    if (!s->pending) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the list of frames");
+    if (s->cluster->rank != 0) return PS_OK;
+    for (int64_t frame = 0; frame < s->setup.job->n_frames; frame++) {
+        bool keep;
+        PS_TRY(look_at_target(s, frame, &keep, error));
+        if (!keep) s->pending[s->n_pending++] = frame;
+    }
+    int64_t kept = s->setup.job->n_frames - s->n_pending;
+    if (kept > 0) ps_log(PS_LOG_INFO, "%" PRId64 " of %" PRId64 " frames are there already", kept, s->setup.job->n_frames);
     return PS_OK;
+}
+
+static ps_code share_pending(session *s, ps_error *error) {
+    MPI_Comm communicator = s->cluster->communicator;
+    PS_TRY(PS_MPI(error, MPI_Bcast(&s->n_pending, 1, MPI_INT64_T, 0, communicator)));
+    return PS_MPI(error, MPI_Bcast(s->pending, (int)s->n_pending, MPI_INT64_T, 0, communicator));
 }
 
 /* This rank's frame of a round of n_ranks frames, if there is one. */
 static ps_code simulate_own(session *s, int64_t first, ps_error *error) {
-    ps_code code = PS_OK;
     frame_paths paths;
-    s->frame = first + s->rank;
-    if (s->frame >= s->setup.job->n_frames) return PS_OK;
+    if (first + s->cluster->rank >= s->n_pending) return PS_OK;
+    s->frame = s->pending[first + s->cluster->rank];
     PS_TRY(paths_of(s->setup.job, s->frame, &paths, error));
-    code = simulate_frame(s, &paths, error);
+    ps_code code = simulate_frame(s, &paths, error);
     if (code != PS_OK) ps_error_prefix(error, "%s", paths.master);
     s->n_done++;
     paths_free(&paths);
     return code;
 }
 
-ps_code ps_simulate(const ps_job *job, bool overwrite, MPI_Comm communicator, ps_error *error) {
-    ps_cluster cluster = {.communicator = communicator};
-    MPI_Comm_rank(communicator, &cluster.rank);
-    MPI_Comm_size(communicator, &cluster.n_ranks);
-    session s = {.overwrite = overwrite, .rank = cluster.rank, .n_ranks = cluster.n_ranks};
-    ps_code code = ps_simulate_setup_build(job, &s.setup, error);
-    if (code == PS_OK) code = check_targets(&s, error);
-    PS_TRY(ps_cluster_agree(&cluster, code, error));
-    s.n_own = (job->simulate.n_frames - s.rank + s.n_ranks - 1) / s.n_ranks;
-    if (s.rank == 0) s.progress = ps_progress_begin("simulate, percent", 100, 30.0);
-    for (int64_t first = 0; first < job->simulate.n_frames && code == PS_OK; first += s.n_ranks)
-        code = ps_cluster_agree(&cluster, simulate_own(&s, first, error), error);
+static ps_code begin(session *s, const ps_job *job, ps_error *error) {
+    PS_TRY(ps_simulate_setup_build(job, &s->setup, error));
+    PS_TRY(ps_science_text(&s->setup, &s->science, error));
+    s->setup.science = s->science;
+    return list_pending(s, error);
+}
+
+ps_code ps_simulate(const ps_cluster *cluster, const ps_job *job, const ps_run_options *options, ps_error *error) {
+    session s = {.cluster = cluster, .options = options};
+    ps_code code = ps_cluster_agree(cluster, begin(&s, job, error), error);
+    if (code == PS_OK) code = ps_cluster_agree(cluster, share_pending(&s, error), error);
+    if (code != PS_OK) goto done;
+    s.n_own = (s.n_pending - cluster->rank + cluster->n_ranks - 1) / cluster->n_ranks;
+    if (cluster->rank == 0 && s.n_own > 0) s.progress = ps_progress_begin("simulate, percent", 100, 30.0);
+    for (int64_t first = 0; first < s.n_pending && code == PS_OK; first += cluster->n_ranks)
+        code = ps_cluster_agree(cluster, simulate_own(&s, first, error), error);
     ps_progress_end(s.progress);
+done:
+    free(s.pending);
+    free(s.science);
     return code;
 }

@@ -2,9 +2,9 @@
 #ifndef PS_SIMULATE_SIMULATE_H
 #define PS_SIMULATE_SIMULATE_H
 
-#include <mpi.h>
-
+#include "cluster/cluster.h"
 #include "job/job.h"
+#include "reconstruct/run.h"
 
 /* What a simulate job will do, for `ptyseries check`. */
 typedef struct {
@@ -21,9 +21,10 @@ typedef struct {
 /* Rank-local. PS_E_JOB says what cannot be simulated and why. */
 ps_code ps_simulate_check(const ps_job *job, ps_simulate_plan *plan, ps_error *error);
 
-/* Collective over communicator; every rank returns the same code. Frames are spread over ranks; each frame's files are the same whatever
- * the number of ranks and threads. Without overwrite an existing master is PS_E_ARGUMENT and nothing is written. A frame's master
- * appears last, by rename: where it stands, the frame is whole. */
-ps_code ps_simulate(const ps_job *job, bool overwrite, MPI_Comm communicator, ps_error *error);
+/* Collective; every rank returns the same code. Frames are spread over ranks; each frame's files are the same whatever the number of ranks
+ * and threads. A frame's master appears last, by rename: where it stands, the frame is whole. A master that is there already is
+ * PS_E_ARGUMENT, and nothing is written, unless options say overwrite, or resume: then its frame is kept if the same science made it,
+ * and PS_E_JOB names the first difference if not. */
+ps_code ps_simulate(const ps_cluster *cluster, const ps_job *job, const ps_run_options *options, ps_error *error);
 
 #endif

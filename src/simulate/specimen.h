@@ -28,6 +28,8 @@ typedef struct {
 /* PS_E_JOB when no cell fits or more than 2^31 would. */
 ps_code ps_lattice_fit(double lattice_A, double rotation_deg, const double extent_A[2], ps_lattice *lattice, ps_error *error);
 
+double ps_crystal_sigma_A(const ps_job_simulate *job); /* of the Gaussian atoms */
+
 /* Frame `frame` of the series a job describes; band_inv_A: highest spatial frequency of a random object. Depends on the arguments
  * alone. Owned by the caller: ps_specimen_free. */
 ps_code ps_specimen_build(const ps_job_simulate *job, const ps_fine_grid *grid, double band_inv_A, int64_t frame, ps_specimen *specimen,

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fftw3.h>
 #include <math.h>
-#include <mpi.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,6 +21,8 @@
 #include "simulate/simulate.h"
 #include "simulate/turning.h"
 
+static ps_cluster cluster;
+static const ps_run_options afresh = {0}, overwriting = {.overwrite = true}, resuming = {.resume = true};
 static char folder[] = "/tmp/ptyseries-simulate-XXXXXX";
 
 static void assert_close(double found, double expected, double tolerance) {
@@ -294,7 +295,7 @@ static void check_refusal(const char *setting, const char *expected) {
     assert_int_equal(ps_simulate_check(&job, &plan, &error), PS_E_JOB);
     if (!strstr(error.text, expected)) fail_msg("%s: '%s' is not in: %s", setting, expected, error.text);
     ps_error_clear(&error);
-    assert_int_equal(ps_simulate(&job, false, MPI_COMM_WORLD, &error), PS_E_JOB);
+    assert_int_equal(ps_simulate(&cluster, &job, &afresh, &error), PS_E_JOB);
     ps_job_free(&job);
     assert_int_equal(files_in_folder(), 0);
 }
@@ -388,16 +389,16 @@ static void recordings_are_written_and_read_back(void **state) {
     ps_job job;
     ps_error error = {0};
     parse(NULL, 0, &job);
-    if (ps_simulate(&job, false, MPI_COMM_WORLD, &error) != PS_OK) fail_msg("%s", error.text);
+    if (ps_simulate(&cluster, &job, &afresh, &error) != PS_OK) fail_msg("%s", error.text);
     check_series();
     uint16_t *before = read_counts("s_001_master.h5");
-    assert_int_equal(ps_simulate(&job, false, MPI_COMM_WORLD, &error), PS_E_ARGUMENT);
+    assert_int_equal(ps_simulate(&cluster, &job, &afresh, &error), PS_E_ARGUMENT);
     assert_non_null(strstr(error.text, "s_000_master.h5: exists already"));
     ps_job_free(&job);
     /* longer data files: fewer of them, and the old second one must go */
     parse((const char *const[]){"simulate.positions_per_file=null", "compute.memory_budget_GiB=0.0012"}, 2, &job);
     ps_error_clear(&error);
-    if (ps_simulate(&job, true, MPI_COMM_WORLD, &error) != PS_OK) fail_msg("%s", error.text);
+    if (ps_simulate(&cluster, &job, &overwriting, &error) != PS_OK) fail_msg("%s", error.text);
     uint16_t *after = read_counts("s_001_master.h5");
     assert_memory_equal(before, after, 180 * 156 * sizeof *after);
     char *second = in_folder("s_001_data_000002.h5");
@@ -409,12 +410,44 @@ static void recordings_are_written_and_read_back(void **state) {
     remove_run();
 }
 
+static void remove_file(const char *name) {
+    char *path = in_folder(name);
+    assert_int_equal(unlink(path), 0);
+    free(path);
+}
+
+/* A missing frame is made again, whole ones are kept, other science is refused with the difference. */
+static void series_are_resumed(void **state) {
+    (void)state;
+    ps_job job;
+    ps_error error = {0};
+    parse(NULL, 0, &job);
+    assert_int_equal(ps_simulate(&cluster, &job, &resuming, NULL), PS_OK);
+    uint16_t *before = read_counts("s_000_master.h5");
+    remove_file("s_000_master.h5");
+    remove_file("s_001_data_000001.h5"); /* never looked at: its master stands */
+    assert_int_equal(ps_simulate(&cluster, &job, &resuming, NULL), PS_OK);
+    uint16_t *after = read_counts("s_000_master.h5");
+    assert_memory_equal(before, after, 180 * 156 * sizeof *after);
+    char *kept = in_folder("s_001_data_000001.h5");
+    assert_int_not_equal(access(kept, F_OK), 0);
+    ps_job_free(&job);
+    parse((const char *const[]){"optics.aberrations.C21_A=2500", "simulate.frames=1"}, 2, &job);
+    assert_int_equal(ps_simulate(&cluster, &job, &resuming, &error), PS_E_JOB);
+    assert_non_null(strstr(error.text, "simulated with \"C21_A\":\t2000"));
+    free(kept);
+    free(before);
+    free(after);
+    ps_job_free(&job);
+    remove_run();
+}
+
 static void counts_that_do_not_fit_are_an_error(void **state) {
     (void)state;
     ps_job job;
     ps_error error = {0};
     parse((const char *const[]){"simulate.dtype=uint8", "simulate.frames=1", "simulate.dose_per_position=3e4"}, 3, &job);
-    assert_int_equal(ps_simulate(&job, false, MPI_COMM_WORLD, &error), PS_E_JOB);
+    assert_int_equal(ps_simulate(&cluster, &job, &afresh, &error), PS_E_JOB);
     assert_non_null(strstr(error.text, "uint8 holds at most 254"));
     char *master = in_folder("s_000_master.h5"), *truth = in_folder("s_000_truth.h5");
     assert_int_not_equal(access(master, F_OK), 0);
@@ -430,7 +463,7 @@ static void no_dose_means_no_noise(void **state) {
     (void)state;
     ps_job job;
     parse((const char *const[]){"simulate.dose_per_position=null", "simulate.phase_rad=0", "simulate.frames=1"}, 3, &job);
-    assert_int_equal(ps_simulate(&job, false, MPI_COMM_WORLD, NULL), PS_OK);
+    assert_int_equal(ps_simulate(&cluster, &job, &afresh, NULL), PS_OK);
     uint16_t *counts = read_counts("s_000_master.h5");
     for (int position = 0; position < 180; position++) {
         assert_int_equal(counts[position * 156 + 5 * 13 + 6], 16383);
@@ -452,7 +485,7 @@ static int remove_folder(void **state) {
     return rmdir(folder);
 }
 
-int main(int n_arguments, char **arguments) {
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lattices_fit_the_scan_area),
         cmocka_unit_test(lattices_too_large_are_refused),
@@ -464,11 +497,12 @@ int main(int n_arguments, char **arguments) {
         cmocka_unit_test(impossible_jobs_are_refused),
         cmocka_unit_test(the_plan_says_what_will_be_done),
         cmocka_unit_test(recordings_are_written_and_read_back),
+        cmocka_unit_test(series_are_resumed),
         cmocka_unit_test(counts_that_do_not_fit_are_an_error),
         cmocka_unit_test(no_dose_means_no_noise),
     };
-    MPI_Init(&n_arguments, &arguments);
+    if (ps_cluster_begin(&cluster, NULL) != PS_OK) return 1;
     int failed = cmocka_run_group_tests(tests, make_folder, remove_folder);
-    MPI_Finalize();
+    ps_cluster_end(&cluster);
     return failed;
 }
