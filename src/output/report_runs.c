@@ -38,7 +38,7 @@ static ps_code print_stage_bars(FILE *out, const ps_view *view, const double *se
         for (int64_t i = 0; i < n; i++)
             if (view->states[i] == PS_FRAME_DONE) y[stage * n + i] = seconds[i * PS_N_STAGES + stage];
     }
-    ps_svg_bars(out, &(ps_plot){.title = "seconds per frame",
+    ps_svg_bars(out, &(ps_plot){.title = n < view->n_frames ? "seconds per frame, the first ones" : "seconds per frame",
                                 .x_label = "frame",
                                 .y_label = "s",
                                 .n_curves = PS_N_STAGES,

@@ -8,8 +8,10 @@
 #include "output/output.h"
 
 bool ps_view_has(const ps_view *view, const char *name) {
-    char group[64];
-    snprintf(group, sizeof group, "%.*s", (int)strcspn(name, "/"), name);
+    char group[64] = "";
+    size_t length = strcspn(name, "/");
+    if (length >= sizeof group) return false;
+    memcpy(group, name, length);
     return H5Lexists(view->entry, group, H5P_DEFAULT) > 0 && (!strchr(name, '/') || H5Lexists(view->entry, name, H5P_DEFAULT) > 0);
 }
 
