@@ -1,4 +1,4 @@
-/* Frames shared out to ranks through counters on rank 0, by one-sided MPI: whoever is free takes the next one.
+/* Frames shared out to ranks through counters on rank 0 (cluster/counters.h): whoever is free takes the next one.
  *
  * Frames stand in one order (group by group). A rank takes a place and resolves it (done or failed). A rank that cannot go on,
  * having lost its device, gives places back; the others take those last. Nobody is finished before every place is resolved
@@ -12,7 +12,7 @@
 
 typedef struct ps_queue ps_queue;
 
-/* Collective. On several ranks rank 0 gets a thread that keeps MPI moving while it computes. */
+/* Collective. */
 ps_code ps_queue_create(const ps_cluster *cluster, int64_t n_places, ps_queue **queue, ps_error *error);
 /* Collective. */
 void ps_queue_destroy(ps_queue *queue);
