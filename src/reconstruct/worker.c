@@ -1,5 +1,6 @@
 #include "reconstruct/worker.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -178,7 +179,11 @@ done:
 static ps_code write_prepared(const worker *w, const ps_prepared_system *prepared, ps_error *error) {
     ps_device_info info = {0};
     bool poisson = w->work->job->weights == PS_WEIGHTS_POISSON;
-    ps_output_prepared record = {.weights = prepared->weights, .dose = poisson ? prepared->dose : 0};
+    ps_output_prepared record = {.weights = prepared->weights,
+                                 .dose = poisson ? prepared->dose : 0,
+                                 .scale_phase = NAN,
+                                 .scale_complex_amplitude = NAN,
+                                 .scale_complex_phase = NAN};
     w->work->ops->device_info(w->work->backend, &info);
     record.backend = w->work->ops->name;
     record.precision = info.precision;
