@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Fault injection: whatever hits a run, its output tells the truth, and --resume finishes it to the same bytes.
 
-usage: faults.py PROGRAM INJECT_LIBRARY JOBS_FOLDER GROUP [--seed N] [--kills N]
-GROUP: kill, space, read, memory, data. Needs h5py and numpy. Prints the faults tried and survived.
+usage: faults.py PROGRAM INJECT_LIBRARY SERIES_FOLDER GROUP [--seed N] [--kills N]
+GROUP: kill, signals, space, read, memory, data. Needs h5py and numpy. Prints the faults tried and survived.
 """
 import argparse
 import contextlib
@@ -35,9 +35,9 @@ class Series:
 
     def __init__(self, arguments, folder):
         self.program, self.inject, self.folder = arguments.program, arguments.inject, folder
-        self.job = folder / "job.json"
-        shutil.copy(Path(arguments.jobs) / "faults_simulate.json", folder / "simulate.json")
-        shutil.copy(Path(arguments.jobs) / "faults.json", self.job)
+        self.job = folder / "reconstruct.json"
+        shutil.copy(Path(arguments.series) / "simulate.json", folder)
+        shutil.copy(Path(arguments.series) / "reconstruct.json", self.job)
         check(self.run_alone(folder / "simulate.json"), [0], "simulation")
         self.expected_path = folder / "expected.h5"
         begin = time.monotonic()
@@ -288,7 +288,7 @@ def states_of(path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("program", "inject", "jobs", "group"):
+    for name in ("program", "inject", "series", "group"):
         parser.add_argument(name)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kills", type=int, default=30)
