@@ -73,7 +73,7 @@ void ps_log(ps_log_level level, const char *format, ...) {
 
 struct ps_progress {
     char what[64];
-    int64_t total, done;
+    int64_t total, done, shown;
     double begin_s, interval_s, shown_s;
     bool terminal;
 };
@@ -112,8 +112,10 @@ void ps_progress_update(ps_progress *progress, int64_t done, const char *note) {
     progress->done = done;
     double now = ps_seconds();
     bool last = done >= progress->total;
+    if (done == progress->shown && !progress->terminal) return;
     if (!last && now - progress->shown_s < (progress->terminal ? 0.1 : progress->interval_s)) return;
     progress->shown_s = now;
+    progress->shown = done;
     char eta[64] = "", left[48];
     if (done > 0) {
         double elapsed = now - progress->begin_s;

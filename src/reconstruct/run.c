@@ -74,13 +74,33 @@ static ps_code plan_memory(session *s, ps_error *error) {
     return PS_OK;
 }
 
+/* Collective: every rank must see the same recordings; a file system that one node does not see yet is found here. */
+static ps_code agree_on_inputs(const session *s, ps_error *error) {
+    int64_t n = s->run.series.n_items, first = n;
+    for (int64_t i = n - 1; i >= 0; i--)
+        if (s->run.frames[i].unreadable) first = i;
+    int64_t mine[3] = {n, s->run.n_unreadable, s->run.n_groups}, least[3], most[3];
+    PS_TRY(PS_MPI(error, MPI_Allreduce(mine, least, 3, MPI_INT64_T, MPI_MIN, s->cluster->communicator)));
+    PS_TRY(PS_MPI(error, MPI_Allreduce(mine, most, 3, MPI_INT64_T, MPI_MAX, s->cluster->communicator)));
+    if (memcmp(least, most, sizeof least) == 0) return PS_OK;
+    ps_code code = PS_OK;
+    if (n != most[0] || s->run.n_unreadable != least[1] || s->run.n_groups != most[2])
+        code = PS_FAIL(error, PS_E_IO, "host %s sees other inputs than another rank: %lld recordings, %lld unreadable%s%s", s->cluster->host,
+                       (long long)n, (long long)s->run.n_unreadable, first < n ? ", the first because: " : "",
+                       first < n ? s->run.frames[first].unreadable : "");
+    return ps_cluster_agree(s->cluster, code, error);
+}
+
+/* Collective. */
 static ps_code prepare_rank(session *s, ps_error *error) {
-    PS_TRY(ps_run_plan_build(s->job, &s->run, error));
+    PS_TRY(ps_cluster_agree(s->cluster, ps_run_plan_build(s->job, &s->run, error), error));
+    PS_TRY(agree_on_inputs(s, error));
     s->group_mean = calloc((size_t)s->run.n_groups, sizeof *s->group_mean);
-    if (!s->group_mean) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate the list of mean patterns");
-    PS_TRY(open_loader(s, error));
-    PS_TRY(open_backend(s, error));
-    return plan_memory(s, error);
+    ps_code code = s->group_mean ? PS_OK : PS_FAIL(error, PS_E_MEMORY, "cannot allocate the list of mean patterns");
+    if (code == PS_OK) code = open_loader(s, error);
+    if (code == PS_OK) code = open_backend(s, error);
+    if (code == PS_OK) code = plan_memory(s, error);
+    return ps_cluster_agree(s->cluster, code, error);
 }
 
 /* ---- the output --------------------------------------------------------------------------------------------------------------- */
@@ -148,9 +168,10 @@ done:
 static ps_code fail_unreadable(session *s, ps_error *error) {
     for (int64_t i = 0; i < s->run.series.n_items; i++) {
         if (!s->run.frames[i].unreadable || s->states[i] == PS_FRAME_FAILED) continue;
+        s->states[i] = PS_FRAME_FAILED;
+        if (s->cluster->rank != 0) continue;
         ps_log(PS_LOG_ERROR, "frame %lld (%s) failed: %s", (long long)i, s->run.series.items[i].source, s->run.frames[i].unreadable);
         PS_TRY(ps_output_fail_frame(s->output, i, s->run.frames[i].unreadable, error));
-        s->states[i] = PS_FRAME_FAILED;
     }
     return PS_OK;
 }
@@ -176,7 +197,7 @@ static ps_code open_output(session *s, ps_error *error) {
                        (long long)s->run.series.n_items);
     PS_TRY(ps_cluster_agree(s->cluster, code, error));
     PS_TRY(ps_output_open(s->job->output_file, s->cluster->communicator, &s->output, error));
-    if (s->cluster->rank == 0) code = fail_unreadable(s, error);
+    code = fail_unreadable(s, error);
     if (code == PS_OK) code = list_places(s, error);
     return ps_cluster_agree(s->cluster, code, error);
 }
@@ -264,7 +285,7 @@ static void free_session(session *s) {
 
 ps_code ps_reconstruct(const ps_cluster *cluster, const ps_job *job, const ps_run_options *options, ps_error *error) {
     session s = {.cluster = cluster, .job = job, .options = options};
-    ps_code code = ps_cluster_agree(cluster, prepare_rank(&s, error), error);
+    ps_code code = prepare_rank(&s, error);
     ps_error closing = {0};
     if (code != PS_OK) goto done;
     PS_GO(ps_first_patterns(cluster, job, &s.run, s.loader, &s.shape, s.group_mean, error));
