@@ -102,7 +102,7 @@ int ps_command_run(int n_arguments, char **arguments) {
         if (code == PS_OK) code = run_job(&cluster, &given, command_line, &error);
         ps_watchdog_stop();
         if (code != PS_OK && cluster.rank == 0) ps_log(code == PS_E_INTERRUPTED ? PS_LOG_WARNING : PS_LOG_ERROR, "%s", error.text);
-        ps_cluster_end(&cluster);
+        ps_cluster_end(&cluster, ps_code_exit_status(code));
     } else if (code != PS_OK) {
         ps_log(PS_LOG_ERROR, "%s", error.text);
     }

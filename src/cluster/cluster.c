@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/lock.h"
+
 ps_code ps_mpi_check(int status, const char *call, const char *file, int line, ps_error *error) {
     if (status == MPI_SUCCESS) return PS_OK;
     char text[MPI_MAX_ERROR_STRING] = "";
@@ -37,8 +39,9 @@ ps_code ps_cluster_begin(ps_cluster *cluster, ps_error *error) {
     return find_node(cluster, error);
 }
 
-void ps_cluster_end(ps_cluster *cluster) {
+void ps_cluster_end(ps_cluster *cluster, int status) {
     if (cluster->communicator == MPI_COMM_NULL) return;
+    if (ps_hdf5_is_broken()) MPI_Abort(cluster->communicator, status);
     cluster->communicator = MPI_COMM_NULL;
     MPI_Finalize();
 }

@@ -18,8 +18,8 @@ typedef struct {
 
 /* Collective. Starts MPI (one process without mpirun works too) and sets MPI's errors to be returned. */
 ps_code ps_cluster_begin(ps_cluster *cluster, ps_error *error);
-/* Collective. */
-void ps_cluster_end(ps_cluster *cluster);
+/* Collective, with one exception: status is the exit status, with which all ranks are ended at once where HDF5 is broken (core/lock.h). */
+void ps_cluster_end(ps_cluster *cluster, int status);
 
 /* Collective: every rank brings its code and reason; all return the same code, that of the lowest rank that failed, and its text with
  * "rank N: " in front (where there are several ranks). This is how an error one rank meets before a collective call becomes everyone's. */

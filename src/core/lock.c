@@ -18,4 +18,9 @@ void ps_hdf5_lock(void) {
     pthread_mutex_lock(&mutex);
 }
 
+static bool broken;
+
+void ps_hdf5_mark_broken(void) { broken = true; }
+bool ps_hdf5_is_broken(void) { return broken; }
+
 void ps_hdf5_unlock(void) { pthread_mutex_unlock(&mutex); }

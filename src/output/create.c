@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/lock.h"
 #include "output/h5.h"
 #include "output/layout.h"
 #include "output/lock.h"
@@ -337,7 +338,10 @@ static ps_code write_tree(const char *temporary, const char *path, const ps_outp
     PS_GO(create_entry(file, spec, error));
     if (H5Fflush(file, H5F_SCOPE_GLOBAL) < 0) code = ps_h5_fail(error, "%s: cannot write", temporary);
 done:
-    if (file >= 0 && H5Fclose(file) < 0 && code == PS_OK) code = ps_h5_fail(error, "%s: cannot close", temporary);
+    if (file >= 0 && H5Fclose(file) < 0) {
+        code = code == PS_OK ? ps_h5_fail(error, "%s: cannot close", temporary) : code;
+        ps_hdf5_mark_broken();
+    }
     ps_h5_close(&access);
     return code;
 }
@@ -354,6 +358,17 @@ static ps_code check_spec(const ps_output_spec *spec, ps_error *error) {
     return PS_OK;
 }
 
+/* What the file will take, a little more rather than less. */
+static int64_t estimate_bytes(const ps_output_spec *spec) {
+    const ps_job *job = spec->job;
+    const ps_system_desc *desc = &spec->optics[0].plan->desc;
+    int64_t n_images = job->ssb_enabled, per_optics = desc->detector_rows * desc->detector_columns + 16 * desc->n_active + 16384;
+    if (job->phase.enabled) n_images += job->phase.n_strengths;
+    if (job->complex_.enabled) n_images += 2 * job->complex_.n_strengths;
+    int64_t per_frame = n_images * spec->image_rows * spec->image_columns * (int64_t)sizeof(float) + 4096;
+    return spec->n_frames * per_frame + spec->n_optics * per_optics + PS_PROCESS_SLOTS * PS_BYTES_PER_PROCESS;
+}
+
 ps_code ps_output_create(const char *path, bool overwrite, const ps_output_spec *spec, ps_error *error) {
     ps_code code = PS_OK;
     char *temporary = NULL;
@@ -368,6 +383,7 @@ ps_code ps_output_create(const char *path, bool overwrite, const ps_output_spec 
         goto done;
     }
     PS_GO(ps_publish_temporary(path, &temporary, error));
+    PS_GO(ps_publish_try_space(temporary, estimate_bytes(spec), error));
     PS_GO(write_tree(temporary, path, spec, error));
     PS_GO(ps_publish_sync(temporary, error));
     PS_GO(ps_publish_rename(temporary, path, overwrite, error));

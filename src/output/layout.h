@@ -5,11 +5,13 @@
 
 #include <stdint.h>
 
+#include "core/version.h"
 #include "output/output.h"
 
 enum {
     PS_FORMAT_VERSION = 1,   /* of the file's layout */
-    PS_PROCESS_SLOTS = 16    /* runs that a file has room for: /entry/process_1 ... */
+    PS_PROCESS_SLOTS = 16,   /* runs that a file has room for: /entry/process_1 ... */
+    PS_BYTES_PER_PROCESS = 65536 /* about what each takes */
 };
 
 /* Results, in the order in which their bytes enter a frame's CRC-32. Each has the frame as its first axis. name below /entry, element */

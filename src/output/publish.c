@@ -45,6 +45,21 @@ ps_code ps_publish_copy(const char *from, const char *to, ps_error *error) {
     return code;
 }
 
+/* File systems that cannot reserve are left to fail when they are written. */
+static ps_code reserve(int fd, const char *name, int64_t bytes, ps_error *error) {
+    if (fallocate(fd, 0, 0, bytes) == 0 || errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL) return PS_OK;
+    return ps_io_fail(error, errno, "%s: cannot reserve %.3f GiB for the output", name, (double)bytes / 1073741824.0);
+}
+
+ps_code ps_publish_try_space(const char *temporary, int64_t bytes, ps_error *error) {
+    int fd = open(temporary, O_RDWR | O_CLOEXEC);
+    if (fd < 0) return ps_io_fail(error, errno, "%s: cannot open", temporary);
+    ps_code code = reserve(fd, temporary, bytes, error);
+    if (ftruncate(fd, 0) != 0 && code == PS_OK) code = ps_io_fail(error, errno, "%s: cannot truncate", temporary);
+    close(fd);
+    return code;
+}
+
 ps_code ps_publish_sync(const char *temporary, ps_error *error) {
     ps_code code = PS_OK;
     struct stat status;
@@ -53,9 +68,8 @@ ps_code ps_publish_sync(const char *temporary, ps_error *error) {
         code = ps_io_fail(error, errno, "%s: cannot open", temporary);
         goto done;
     }
-    if (fallocate(fd, 0, 0, status.st_size) != 0 && errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL)
-        code = ps_io_fail(error, errno, "%s: cannot reserve %.3f GiB for the output", temporary, (double)status.st_size / 1073741824.0);
-    else if (fsync(fd) != 0)
+    PS_GO(reserve(fd, temporary, status.st_size, error));
+    if (fsync(fd) != 0)
         code = ps_io_fail(error, errno, "%s: cannot write to disk", temporary);
 done:
     if (fd >= 0) close(fd);

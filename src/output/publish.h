@@ -3,11 +3,14 @@
 #define PS_OUTPUT_PUBLISH_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "core/error.h"
 
 /* An empty file PATH.partial-XXXXXXXX that nobody else has; its name is malloc'd. */
 ps_code ps_publish_temporary(const char *path, char **temporary, ps_error *error);
+/* PS_E_IO when the disk has no room for `bytes` more: asked before HDF5 writes, which does not survive a full disk. The file is empty after. */
+ps_code ps_publish_try_space(const char *temporary, int64_t bytes, ps_error *error);
 /* Copies the bytes of `from` into the existing file `to`. */
 ps_code ps_publish_copy(const char *from, const char *to, ps_error *error);
 /* Reserves the file's blocks, so that a full disk shows now and not after hours; then brings everything to disk. */

@@ -9,6 +9,7 @@
 #include "output/process.h"
 #include "output/publish.h"
 #include "output/signature.h"
+#include "output/sources.h"
 
 enum { DIFFERENCES_SHOWN = 8 };
 
@@ -48,6 +49,7 @@ static ps_code same_science(const char *path, const ps_output_spec *spec, ps_err
     PS_GO(read_signature(path, &before, error));
     PS_GO(ps_output_signature(spec, &after, error));
     PS_GO(ps_signature_differences(before, after, DIFFERENCES_SHOWN, &differences, error));
+    PS_GO(ps_sources_differences(path, spec, &differences, error));
     if (differences[0]) {
         join_lines(differences);
         code = PS_FAIL(error, PS_E_ARGUMENT, "%s was made with other science and cannot be resumed: %s", path, differences);
@@ -131,6 +133,7 @@ ps_code ps_output_resume_report(const char *path, const ps_output_spec *spec, bo
     PS_GO(prepare(path, spec, error));
     PS_GO(ps_output_open(path, MPI_COMM_SELF, &output, error));
     PS_GO(check_frames(output, retry_failed, &found, error));
+    PS_GO(ps_sources_refresh(output, spec, error));
     PS_GO(ps_process_fill(output->entry, output->process + 1, spec, error));
     ps_log(PS_LOG_INFO, "%s: going on with %lld of %lld frames done and verified, %lld failed, %lld to do", path, (long long)found.n_done,
            (long long)found.n_frames, (long long)found.n_failed, (long long)found.n_pending);

@@ -65,10 +65,6 @@ static void print_optics(FILE *out, int64_t index, const ps_output_optics *optic
 static void print_frame(FILE *out, int64_t index, const ps_output_frame_source *frame) {
     const char *slash = strrchr(frame->source, '/');
     fprintf(out, "frame.%lld.file=%s\n", (long long)index, slash ? slash + 1 : frame->source);
-    fprintf(out, "frame.%lld.bytes=%lld\n", (long long)index, (long long)frame->bytes);
-    fprintf(out, "frame.%lld.mtime_ns=%lld\n", (long long)index, (long long)frame->mtime_ns);
-    fprintf(out, "frame.%lld.crc=%08x\n", (long long)index, (unsigned)frame->checksum);
-    fprintf(out, "frame.%lld.optics=%lld\n", (long long)index, (long long)frame->optics);
 }
 
 ps_code ps_output_signature(const ps_output_spec *spec, char **text, ps_error *error) {

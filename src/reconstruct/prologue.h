@@ -17,7 +17,7 @@ enum { PS_BAD_FILE = 1, PS_BAD_MASK = 2, PS_BAD_HOT = 4 };
 
 typedef struct {
     ps_recording info; /* zeros when unreadable */
-    int64_t group;     /* index of its optics group; -1 when unreadable */
+    int64_t group;     /* index of its optics group; when unreadable, of the group it would be in with the first readable frame's mask */
     char *unreadable;  /* why it cannot be opened; NULL: it can */
 } ps_run_frame;
 

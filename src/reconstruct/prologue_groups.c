@@ -126,16 +126,17 @@ ps_code ps_prologue_form_groups(const ps_job *job, const ps_file_masks *masks, p
     ps_code code = PS_OK;
     uint8_t *given_mask = NULL;
     ps_run_group candidate = {0};
+    int64_t first = 0; /* a frame that cannot be opened is grouped as if it had this one's mask, so that its group is there once it can */
+    while (plan->frames[first].unreadable) first++;
     if (job->series.mask_file) {
         given_mask = malloc(n_pixels(plan));
         PS_GO_ALLOC(error, given_mask);
         PS_GO(ps_mask_load(job->series.mask_file, plan->detector_rows, plan->detector_columns, given_mask, error));
     }
     for (int64_t i = 0; i < plan->series.n_items; i++) {
-        if (plan->frames[i].unreadable) continue;
         bool copied = job->optics.source != PS_OPTICS_PER_FRAME && plan->n_groups > 0;
         PS_GO(copied ? copy_optics(&plan->groups[0], &candidate, error) : read_optics(job, &plan->series.items[i], &candidate, error));
-        PS_GO(combine_masks(plan, masks, given_mask, i, &candidate, error));
+        PS_GO(combine_masks(plan, masks, given_mask, plan->frames[i].unreadable ? first : i, &candidate, error));
         PS_GO(place_frame(plan, &candidate, i, error));
     }
 done:

@@ -15,7 +15,6 @@
 #include "reconstruct/provenance.h"
 #include "reconstruct/worker.h"
 
-enum { MOST_FRAMES_PER_BATCH = 8 };
 static const size_t ring_bytes_most = (size_t)1 << 30;
 
 /* Everything a run holds; one cleanup for all. */
@@ -58,18 +57,10 @@ static ps_code open_backend(session *s, ps_error *error) {
     return PS_OK;
 }
 
-/* How many frames share one evaluation of the transfer, from the largest group's memory. */
+/* How many frames share one evaluation of the transfer. */
 static ps_code plan_memory(session *s, ps_error *error) {
-    int64_t largest = 0;
     ps_memory_plan memory;
-    size_t budget = (size_t)(s->job->memory_budget_GiB * 1024.0 * 1024.0 * 1024.0);
-    for (int64_t g = 1; g < s->run.n_groups; g++)
-        if (s->run.groups[g].plan.desc.n_active > s->run.groups[largest].plan.desc.n_active) largest = g;
-    PS_TRY(ps_run_group_open(s->job, &s->run, largest, error));
-    ps_code code = s->ops->memory_plan(&s->run.groups[largest].plan.desc, ps_job_methods(s->job), s->run.dtype, budget, MOST_FRAMES_PER_BATCH,
-                                       &memory, error);
-    ps_run_group_close(&s->run, largest);
-    PS_TRY(code);
+    PS_TRY(ps_run_plan_memory(s->job, &s->run, s->ops, &memory, error));
     s->frames_per_batch = memory.frames_per_batch;
     return PS_OK;
 }
@@ -167,7 +158,7 @@ done:
 /* Frames nobody can open are failed at once, with the reason. */
 static ps_code fail_unreadable(session *s, ps_error *error) {
     for (int64_t i = 0; i < s->run.series.n_items; i++) {
-        if (!s->run.frames[i].unreadable || s->states[i] == PS_FRAME_FAILED) continue;
+        if (!s->run.frames[i].unreadable || s->states[i] != PS_FRAME_PENDING) continue;
         s->states[i] = PS_FRAME_FAILED;
         if (s->cluster->rank != 0) continue;
         ps_log(PS_LOG_ERROR, "frame %lld (%s) failed: %s", (long long)i, s->run.series.items[i].source, s->run.frames[i].unreadable);

@@ -214,7 +214,7 @@ def test_space(series, choose, arguments, count):
             subprocess.run(["umount", small], check=True)
         count(f"disk of {fraction} of the output", True)
     for kind in ("no_space", "write_error"):
-        for call in (1, 20, 60, 120):
+        for call in (1, 20, 60, 120, 250, 400, 600):
             output = series.folder / "limited.h5"
             outcome = series.run(output, inject={"PS_INJECT": f"{kind}:{call}", "PS_INJECT_PATH": "limited.h5"})
             text = check(outcome, [0, 1, 3], f"{kind} at write {call}")

@@ -90,6 +90,6 @@ int main(void) {
     int wrong = check_all_resolved(&cluster, -1, 0) || check_all_resolved(&cluster, -1, 20) || check_all_resolved(&cluster, 5, 3) ||
                 check_stop(&cluster) || check_agreement(&cluster);
     MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_MAX, cluster.communicator);
-    ps_cluster_end(&cluster);
+    ps_cluster_end(&cluster, wrong);
     return wrong;
 }
