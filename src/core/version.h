@@ -3,7 +3,7 @@
 #define PS_CORE_VERSION_H
 
 /* Changes whenever the same job would give other numbers than before; resume refuses to mix two of them. */
-enum { PS_NUMERICS_VERSION = 1 };
+#define PS_NUMERICS_VERSION "1"
 
 const char *ps_version(void);    /* "0.1.0" */
 const char *ps_commit(void);     /* of the source it was built from, "-dirty" behind it when changed, or "unknown" */

@@ -68,7 +68,7 @@ ps_code ps_notes_gather(const ps_cluster *cluster, const char *command_line, con
     add_note(notes, "version", strdup(ps_version()));
     add_note(notes, "commit", strdup(ps_commit()));
     add_note(notes, "build", strdup(ps_build_text()));
-    add_note(notes, "numerics_version", ps_text_format("%d", PS_NUMERICS_VERSION));
+    add_note(notes, "numerics_version", strdup(PS_NUMERICS_VERSION));
     add_note(notes, "libraries", ps_library_versions());
     add_note(notes, "backend_versions", strdup(device_versions));
     add_note(notes, "command_line", strdup(command_line));
