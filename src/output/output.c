@@ -14,6 +14,7 @@
 #include <zlib.h>
 
 #include "core/log.h"
+#include "output/crate.h"
 #include "output/h5.h"
 #include "output/internal.h"
 #include "output/layout.h"
@@ -402,17 +403,23 @@ static void count_states(ps_output *output, int64_t counts[3]) {
     free(all);
 }
 
+/* What could not be said beside the file does not take anything from the file. */
+static void write_crate(const char *path) {
+    ps_error problem = {0};
+    if (ps_crate_write(path, &problem) != PS_OK) ps_log(PS_LOG_WARNING, "the output is complete, its RO-Crate is not: %s", problem.text);
+}
+
 ps_code ps_output_close(ps_output *output, ps_error *error) {
     if (!output) return PS_OK;
     int64_t counts[3];
-    MPI_Comm communicator = output->communicator;
     count_states(output, counts);
     ps_code code = output->rank == 0 ? ps_process_finish(output->entry, output->process, counts, error) : PS_OK;
     forget(output);
     if (H5Fclose(output->file) < 0 && code == PS_OK) code = ps_h5_fail(error, "%s: cannot close", output->path);
     output->file = H5I_INVALID_HID;
     if (code == PS_OK) code = ps_output_sync(output, error);
-    code = ps_output_agree(communicator, code, error);
+    code = ps_output_agree(output->communicator, code, error);
+    if (code == PS_OK && output->rank == 0) write_crate(output->path);
     ps_output_discard(output);
     return code;
 }

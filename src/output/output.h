@@ -112,7 +112,7 @@ typedef struct {
     const char *backend, *precision; /* what prepared it */
 } ps_output_prepared;
 ps_code ps_output_write_prepared(ps_output *output, int64_t optics, const ps_output_prepared *prepared, ps_error *error);
-/* Collective: writes end time and counts (rank 0), closes. */
+/* Collective: writes end time and counts (rank 0), closes, and puts the file into the directory's ro-crate-metadata.json. */
 ps_code ps_output_close(ps_output *output, ps_error *error);
 
 /* Rank-local: states of all frames of a file on disk (also while it is being written); *states is malloc'd, [n]. */

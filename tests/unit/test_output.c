@@ -275,7 +275,7 @@ static void a_second_writer_is_refused(void **state) {
     ps_error_clear(&error);
     must(write_frame(output, 0, &error), &error);
     close_output(output);
-    assert_int_equal(n_files(), 1);
+    assert_int_equal(n_files(), 2); /* the output and its crate, no lock */
 }
 
 static void a_lock_left_by_a_dead_writer_is_taken(void **state) {
@@ -397,7 +397,69 @@ static void every_run_is_noted(void **state) {
     free(more);
     free(long_text);
     assert_int_equal(state_of(3), PS_FRAME_DONE);
-    assert_int_equal(n_files(), 1);
+    assert_int_equal(n_files(), 2); /* the output and its crate */
+}
+
+/* ---- the crate ---- */
+
+static cJSON *load_crate(void) {
+    ps_error error = {0};
+    char name[96], *text;
+    snprintf(name, sizeof name, "%s/ro-crate-metadata.json", folder);
+    must(ps_text_read_file(name, &text, NULL, &error), &error);
+    cJSON *crate = cJSON_Parse(text);
+    free(text);
+    assert_non_null(crate);
+    return crate;
+}
+
+static const cJSON *entity(const cJSON *crate, const char *id) {
+    const cJSON *found;
+    cJSON_ArrayForEach(found, cJSON_GetObjectItem(crate, "@graph")) if (strcmp(cJSON_GetObjectItem(found, "@id")->valuestring, id) ==
+                                                                        0) return found;
+    fail_msg("no entity %s", id);
+    return NULL;
+}
+
+static const char *id_at(const cJSON *item) {
+    return cJSON_GetObjectItem(item, "@id")->valuestring;
+}
+
+static void the_crate_tells_what_made_what(void **state) {
+    (void)state;
+    ps_error error = {0};
+    create();
+    close_output(open_output());
+    must(ps_output_resume(path, &f.spec, false, &error), &error);
+    ps_output *output = open_output();
+    for (int64_t frame = 0; frame < 4; frame++) must(write_frame(output, frame, &error), &error);
+    close_output(output);
+    cJSON *crate = load_crate();
+    const cJSON *first = entity(crate, "#run.h5-run-1"), *second = entity(crate, "#run.h5-run-2");
+    assert_string_equal(cJSON_GetObjectItem(first, "actionStatus")->valuestring, "http://schema.org/FailedActionStatus");
+    assert_string_equal(cJSON_GetObjectItem(second, "actionStatus")->valuestring, "http://schema.org/CompletedActionStatus");
+    assert_string_equal(id_at(cJSON_GetObjectItem(second, "result")), "run.h5");
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(second, "object")), 1 + 4);
+    entity(crate, id_at(cJSON_GetObjectItem(second, "instrument")));
+    entity(crate, "file:///data/scan_3_%C3%A9_master.h5");
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(entity(crate, "./"), "hasPart")), 1 + 4);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(entity(crate, "./"), "mentions")), 2);
+    cJSON_Delete(crate);
+}
+
+static void what_is_no_crate_stays(void **state) {
+    (void)state;
+    char name[96], *text;
+    ps_error error = {0};
+    snprintf(name, sizeof name, "%s/ro-crate-metadata.json", folder);
+    FILE *file = fopen(name, "w");
+    fputs("{\"mine\": 1}", file);
+    fclose(file);
+    create();
+    close_output(open_output());
+    must(ps_text_read_file(name, &text, NULL, &error), &error);
+    assert_string_equal(text, "{\"mine\": 1}");
+    free(text);
 }
 
 int main(int n_arguments, char **arguments) {
@@ -420,6 +482,8 @@ int main(int n_arguments, char **arguments) {
         T(other_science_is_refused_with_differences),
         T(moved_inputs_are_the_same_science),
         T(every_run_is_noted),
+        T(the_crate_tells_what_made_what),
+        T(what_is_no_crate_stays),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     MPI_Finalize();
