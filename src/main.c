@@ -16,6 +16,7 @@ static const command commands[] = {
     {"run", ps_command_run, "do a job's task; under mpirun or srun on many ranks"},
     {"info", ps_command_info, "say what a recording or an output file holds"},
     {"preview", ps_command_preview, "write pictures and a report of an output file"},
+    {"pack", ps_command_pack, "write a compressed copy of an output file"},
     {"bench", ps_command_bench, "measure the kernels on this machine"},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };

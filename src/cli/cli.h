@@ -6,6 +6,7 @@ int ps_command_run(int n_arguments, char **arguments);
 int ps_command_check(int n_arguments, char **arguments);
 int ps_command_info(int n_arguments, char **arguments);
 int ps_command_preview(int n_arguments, char **arguments);
+int ps_command_pack(int n_arguments, char **arguments);
 int ps_command_bench(int n_arguments, char **arguments);
 int ps_command_version(void);
 

@@ -14,7 +14,9 @@ static ps_code measure(ps_rows *rows, ps_error *error) {
     rows->rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
     haddr_t offset = H5Dget_offset(rows->dataset);
     if (rows->type < 0 || rows->rank < 1 || rows->rank > PS_ROWS_MAX_RANK || offset == HADDR_UNDEF) {
-        code = ps_h5_fail(error, "/entry/%s is not laid out as this program writes it (contiguous, 1 to 4 axes)", rows->name);
+        code = ps_h5_fail(error,
+                          "/entry/%s is not laid out as this program writes it (contiguous, 1 to 4 axes); a packed copy cannot be resumed",
+                          rows->name);
         goto done;
     }
     H5Sget_simple_extent_dims(space, rows->dims, NULL);
