@@ -151,6 +151,11 @@ def wait_until_gone(process):
         time.sleep(0.02)
 
 
+def wait_for_done(series, process, output, wanted):
+    while process.poll() is None and (not output.exists() or series.check_truth(output).count(DONE) < wanted):
+        time.sleep(0.005)
+
+
 def test_kill(series, choose, arguments, count):
     slow = {"PS_INJECT_PATH": "killed.h5", "PS_INJECT_WRITE_US": "3000"}
     begin = time.monotonic()
@@ -159,13 +164,18 @@ def test_kill(series, choose, arguments, count):
     for i in range(arguments.kills):
         output = series.folder / f"killed.h5_{i}.h5"
         whom = choose.choice(["rank", "mpirun", "all"])
-        moment = choose.uniform(0, seconds)
         process = start(series.command(output, ["--resume"], inject=slow))
-        time.sleep(moment)
+        if i % 2:  # at any moment of the run, or some milliseconds after so many frames are done
+            moment = f"{choose.uniform(0, seconds):.3f} s"
+            time.sleep(float(moment.split()[0]))
+        else:
+            moment = f"{choose.randrange(N_FRAMES)} done frames"
+            wait_for_done(series, process, output, int(moment.split()[0]))
+            time.sleep(choose.uniform(0, 0.1))
         struck = kill_some(process, whom, choose, series.program)
         finish(process)
         wait_until_gone(process)
-        what = f"kill -9 of {whom} after {moment:.3f} s (kill {i})"
+        what = f"kill -9 of {whom} after {moment} (kill {i})"
         states = series.check_truth(output)
         series.check_finished(output, what)
         count(f"{what}: {'no file yet' if not states else f'{states.count(DONE)} frames were done'}", struck)
