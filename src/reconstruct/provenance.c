@@ -58,7 +58,7 @@ static char *now_text(void) {
     return strdup(text);
 }
 
-ps_code ps_notes_gather(const ps_cluster *cluster, const char *command_line, const char *device, const char *device_versions,
+ps_code ps_notes_gather(const ps_cluster *cluster, const ps_job *job, const char *command_line, const char *device, const char *device_versions,
                         ps_notes *notes, ps_error *error) {
     char line[512], *ranks = NULL;
     *notes = (ps_notes){0};
@@ -72,6 +72,8 @@ ps_code ps_notes_gather(const ps_cluster *cluster, const char *command_line, con
     add_note(notes, "libraries", ps_library_versions());
     add_note(notes, "backend_versions", strdup(device_versions));
     add_note(notes, "command_line", strdup(command_line));
+    add_note(notes, "job_path", strdup(job->path ? job->path : "given as text"));
+    add_note(notes, "job_directory", strdup(job->base_directory));
     add_note(notes, "working_directory", getcwd(NULL, 0));
     add_note(notes, "start_time", now_text());
     add_note(notes, "mpi_layout", ps_text_format("%d ranks on %d nodes", cluster->n_ranks, cluster->n_nodes));

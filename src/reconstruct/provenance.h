@@ -12,8 +12,9 @@ typedef struct {
     ps_output_note notes[PS_MAX_NOTES]; /* values are malloc'd */
 } ps_notes;
 
-/* Collective: every rank tells its host and device; rank 0's notes are complete. command_line: argv joined, as given. */
-ps_code ps_notes_gather(const ps_cluster *cluster, const char *command_line, const char *device, const char *device_versions,
+/* Collective: every rank tells its host and device; rank 0's notes are complete. command_line: argv joined, as given. The job's text is
+ * recorded elsewhere; its path and the directory its relative paths start from are noted here. */
+ps_code ps_notes_gather(const ps_cluster *cluster, const ps_job *job, const char *command_line, const char *device, const char *device_versions,
                         ps_notes *notes, ps_error *error);
 void ps_notes_free(ps_notes *notes);
 

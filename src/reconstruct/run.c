@@ -280,7 +280,7 @@ ps_code ps_reconstruct(const ps_cluster *cluster, const ps_job *job, const ps_ru
     ps_error closing = {0};
     if (code != PS_OK) goto done;
     PS_GO(ps_first_patterns(cluster, job, &s.run, s.loader, &s.shape, s.group_mean, error));
-    PS_GO(ps_notes_gather(cluster, options->command_line, s.device.name, s.device.versions, &s.notes, error));
+    PS_GO(ps_notes_gather(cluster, job, options->command_line, s.device.name, s.device.versions, &s.notes, error));
     PS_GO(open_output(&s, error));
     say_plan(&s);
     PS_GO(ps_queue_create(cluster, s.n_places, &s.queue, error));
