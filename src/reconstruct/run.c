@@ -8,6 +8,8 @@
 #include "cluster/stop.h"
 #include "core/lock.h"
 #include "core/log.h"
+#include "core/text.h"
+#include "output/view.h"
 #include "reconstruct/backend_choice.h"
 #include "reconstruct/curves.h"
 #include "reconstruct/first_patterns.h"
@@ -34,6 +36,7 @@ typedef struct {
     uint8_t *states;  /* [n_frames] what the output says */
     int64_t n_places;
     int64_t *places;
+    char *note;       /* for every frame of a run that goes on with another backend; NULL: none */
     ps_output *output;
     ps_queue *queue;
 } session;
@@ -178,6 +181,20 @@ static ps_code list_places(session *s, ps_error *error) {
     return PS_OK;
 }
 
+/* A run may go on with another backend; its frames then say so. */
+static ps_code note_backend(session *s, ps_error *error) {
+    ps_view view;
+    PS_TRY(ps_view_open(s->job->output_file, &view, error));
+    char *before = ps_view_text(&view, "optics_0/backend");
+    ps_view_close(&view);
+    if (before && before[0] && strcmp(before, s->ops->name) != 0) {
+        s->note = ps_text_format("backend %s; earlier frames of this file are by %s", s->ops->name, before);
+        if (s->cluster->rank == 0) ps_log(PS_LOG_WARNING, "going on with backend %s, the run before used %s: recorded with each frame", s->ops->name, before);
+    }
+    free(before);
+    return PS_OK;
+}
+
 static ps_code open_output(session *s, ps_error *error) {
     int64_t n_states = 0;
     ps_code code = s->cluster->rank == 0 ? make_output(s, error) : PS_OK;
@@ -186,6 +203,7 @@ static ps_code open_output(session *s, ps_error *error) {
     if (code == PS_OK && n_states != s->run.series.n_items)
         code = PS_FAIL(error, PS_E_INTERNAL, "%s: holds %lld frames, expected %lld", s->job->output_file, (long long)n_states,
                        (long long)s->run.series.n_items);
+    if (code == PS_OK && s->options->resume) code = note_backend(s, error);
     PS_TRY(ps_cluster_agree(s->cluster, code, error));
     PS_TRY(ps_output_open(s->job->output_file, s->cluster->communicator, &s->output, error));
     code = fail_unreadable(s, error);
@@ -253,7 +271,8 @@ static ps_code do_work(session *s, ps_error *error) {
                     .output = s->output,
                     .queue = s->queue,
                     .frames_per_batch = s->frames_per_batch,
-                    .device = s->device.name};
+                    .device = s->device.name,
+                    .note = s->note};
     outcome all = {0};
     ps_code code = ps_work_through(&work, &summary, error);
     if (summary.lost) ps_log(PS_LOG_ERROR, "this rank cannot go on and gave its frames back: %s", error->text);
@@ -270,6 +289,7 @@ static void free_session(session *s) {
     free(s->group_mean);
     free(s->states);
     free(s->places);
+    free(s->note);
     ps_notes_free(&s->notes);
     ps_run_plan_free(&s->run);
 }

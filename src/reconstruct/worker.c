@@ -227,7 +227,7 @@ static int64_t peak_memory_bytes(void) {
 
 /* Solves and writes a reduced frame. *written_failed: the error is the output's, not the frame's. */
 static ps_code finish(worker *w, item *it, const ps_plan *plan, bool *write_failed, ps_error *error) {
-    ps_frame_result result = {.dose = it->dose, .n_excluded = it->n_excluded, .device = w->work->device};
+    ps_frame_result result = {.dose = it->dose, .n_excluded = it->n_excluded, .device = w->work->device, .note = w->work->note};
     double n_data = (double)plan->desc.n_active * ((double)plan->desc.scan_rows * (double)plan->desc.scan_columns - 1);
     ps_watchdog_beat("solve", (long)it->frame);
     PS_TRY(ps_frame_solve(w->solver, it->counts, n_data, &result, error));

@@ -22,6 +22,7 @@ typedef struct {
     ps_queue *queue;
     int64_t frames_per_batch;
     const char *device;      /* name recorded with each frame */
+    const char *note;        /* recorded with each frame; NULL: nothing to say */
 } ps_work;
 
 typedef struct {
