@@ -5,7 +5,7 @@
 # The templates set LAUNCHER (srun or mpirun), PTYSERIES (the program), MAX_RESTARTS and SCRATCH (empty: none).
 # shellcheck shell=bash
 
-ps_interrupted= # set once a signal has reached the batch shell
+ps_interrupted= # the signal that has reached the batch shell
 ps_waiting=     # empty while a signal has cut a wait short
 ps_launcher=    # process id of srun or mpirun while it runs
 
@@ -33,8 +33,7 @@ ps_launch() {
 
 # A signal to the batch shell becomes SIGUSR1 for all ranks: on SIGTERM, mpirun would kill them after one second.
 ps_forward() {
-    ps_say "SIG$1 arrived: asking the ranks to stop"
-    ps_interrupted=yes
+    ps_interrupted=$1
     ps_waiting=
     [ -z "$ps_launcher" ] || kill -USR1 "$ps_launcher" 2>/dev/null || true
 }
@@ -45,6 +44,7 @@ ps_wait() {
         ps_waiting=yes
         ps_status=0
         wait "$ps_launcher" || ps_status=$?
+        [ -n "$ps_waiting" ] || ps_say "SIG$ps_interrupted arrived: asking the ranks to stop"
     done
     ps_launcher=
     ps_waiting=
@@ -68,6 +68,7 @@ ps_scratch_end() {
 # Ends the batch job. A job that Slurm is cancelling is left alone.
 ps_requeue() {
     local restarts=${SLURM_RESTART_COUNT:-0} state
+    trap '' USR1 TERM # requeueing sends another
     state=$(ps_job_state)
     if [ "$state" != RUNNING ]; then
         ps_say "interrupted while Slurm itself ends this job ($state); unless it starts again, submit the same script to go on"

@@ -12,7 +12,7 @@ frames=12
 alive() { kill -0 "$1" 2>/dev/null; }
 kill_all() { # the launcher and its ranks, by id
     ranks=$(ps -o pid= --ppid "$1" || true)
-    kill -9 "$1" $ranks 2>/dev/null || true
+    for pid in "$1" $ranks; do kill -9 "$pid" 2>/dev/null || true; done
     for pid in $ranks; do while alive "$pid"; do sleep 0.01; done; done
 }
 
@@ -50,6 +50,6 @@ python3 "$check" "$folder/killed.h5"
 for name in phase/phase complex/phase complex/log_amplitude ssb/phase phase/gcv complex/residual ssb/loss frames/crc32 optics_0/weights; do
     h5diff "$folder/whole.h5" "$folder/killed.h5" "/entry/$name" "/entry/$name"
 done
-left=$(ls "$folder" | grep -c -E 'partial|lock' || true)
-[ "$left" -eq 0 ] || { echo "left behind: $(ls "$folder")"; exit 1; }
+left=$(find "$folder" -name '*partial*' -o -name '*lock*')
+[ -z "$left" ] || { echo "left behind: $left"; exit 1; }
 echo "seed $seed: $kills kills, $before_creation before the file existed, $survived files intact, resumed to the undisturbed result"

@@ -4,6 +4,9 @@
 #   $cluster_dir        the folder; $cluster_dir/work is for the test
 # shellcheck shell=bash
 
+# slurmd must be started by root; a test run by someone who may sudo without a password starts again as root.
+if [ "$(id -u)" -ne 0 ] && sudo -n true 2>/dev/null; then exec sudo -n bash "$0" "$@"; fi
+
 cluster_skip() {
     echo "skipped: $1"
     exit 77
@@ -17,12 +20,14 @@ cluster_require() {
     [ "$(id -u)" -eq 0 ] || cluster_skip "slurmd must be started by root"
 }
 
-# Prints a port p such that p ... p+3 are free.
+cluster_port_is_taken() { awk '{print $2}' /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -qi ":$(printf %04x "$1")$"; }
+
+# Prints a port p such that p ... p+2 (controller, two nodes) are free.
 cluster_find_ports() {
-    local port try
-    for try in $(seq 100); do
-        port=$((20000 + (RANDOM + try) % 10000))
-        ss -Hltn "( sport >= :$port and sport <= :$((port + 3)) )" | grep -q . || break
+    local port
+    port=$((20000 + RANDOM % 10000))
+    while cluster_port_is_taken "$port" || cluster_port_is_taken $((port + 1)) || cluster_port_is_taken $((port + 2)); do
+        port=$((port + 3))
     done
     echo "$port"
 }
@@ -83,8 +88,8 @@ cluster_start_nodes() {
 }
 
 cluster_wait_idle() {
-    local nodes=$1 try
-    for try in $(seq 150); do
+    local nodes=$1
+    for _ in $(seq 150); do
         [ "$(sinfo -h -N -o %T 2>/dev/null | grep -c '^idle$')" -eq "$nodes" ] && return
         sleep 0.2
     done
@@ -110,7 +115,7 @@ cluster_start() {
     cluster_wait_idle "$1"
 }
 
-cluster_show_logs() { tail -n 30 "$cluster_dir"/log/*.log >&2 || true; }
+cluster_show_logs() { tail -n 30 "$cluster_dir"/log/slurm*.log >&2 || true; }
 
 # Ids of all processes that carry this cluster's configuration in their environment: daemons, job steps, and what jobs started.
 cluster_processes() {
@@ -128,11 +133,11 @@ cluster_kill() {
 }
 
 cluster_stop() {
-    local status=$? try
+    local status=$?
     trap - EXIT TERM INT HUP
     [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || cluster_show_logs
     cluster_kill TERM
-    for try in $(seq 20); do
+    for _ in $(seq 20); do
         [ -n "$(cluster_processes)" ] || break
         sleep 0.1
     done

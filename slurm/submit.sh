@@ -1,0 +1,191 @@
+#!/usr/bin/env bash
+# Fills a batch template from a job file, shows it, and submits it once you agree.
+#   usage: slurm/submit.sh [OPTIONS] JOB.json [JOB.json ...]
+#     --template NAME      cpu, gpu_node, gpu_nodes, sweep or array; otherwise array for several jobs, sweep with --sweep, cpu for a
+#                          job on the cpu backend, else gpu_node
+#     --sweep FILE         one run a line: settings as for ptyseries run --set, output.file among them
+#     --nodes N            nodes; --ranks-per-node N  ranks on each; --gpus-per-node N; --cores-per-rank N
+#     --time LIMIT         as sbatch takes it; --mem SIZE  a node, otherwise from the plan
+#     --warn SECONDS       how long before the time limit the run is told to stop
+#     --partition NAME, --account NAME, --name NAME
+#     --at-once N          tasks of an array that run at the same time
+#     --launcher NAME      srun or mpirun
+#     --max-restarts N     how often an interrupted run goes back into the queue
+#     --scratch FOLDER     node-local folder for temporary files
+#     --sbatch OPTION      any other sbatch option, --constraint=a100 say; may be repeated
+#     --dry-run            show, submit nothing, write nothing
+#     --yes                do not ask
+# The filled script stands beside the (first) job file as JOB.sbatch; submitting it again goes on where the run stopped.
+set -euo pipefail
+
+home=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+program=${PTYSERIES:-$home/build/ptyseries}
+mark="# Filled by slurm/submit.sh"
+declare -A option=()
+extra=() jobs=() script=""
+
+fail() {
+    printf 'submit.sh: %s\n' "$1" >&2
+    exit "${2:-2}"
+}
+
+show_help() { sed -n '2,/^set -euo/{/^set/d;s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"; }
+
+parse_arguments() {
+    while [ $# -gt 0 ]; do
+        case $1 in
+            -h | --help) show_help && exit 0 ;;
+            --yes | --dry-run) option[${1#--}]=yes ;;
+            --sbatch) extra+=("${2:?--sbatch needs a value}") && shift ;;
+            --template | --sweep | --nodes | --ranks-per-node | --gpus-per-node | --cores-per-rank | --time | --mem | --warn | \
+                --partition | --account | --name | --at-once | --launcher | --max-restarts | --scratch)
+                option[${1#--}]=${2:?$1 needs a value} && shift ;;
+            -*) fail "unknown option '$1'; see slurm/submit.sh --help" ;;
+            *) [ -f "$1" ] || fail "no job file '$1'" && jobs+=("$(realpath "$1")") ;;
+        esac
+        shift
+    done
+    [ ${#jobs[@]} -gt 0 ] || fail "no job file given; see slurm/submit.sh --help"
+}
+
+# plan_value KEY: a number or text of the plan in $plan, empty when it has none.
+plan_value() { sed -n "s/.*\"$1\":[[:space:]]*\"\{0,1\}\([^\",}]*\).*/\1/p" <<<"$plan" | head -n 1; }
+
+# Checks every job; the plan that stands in the end is that of the job with the most frames.
+make_plan() {
+    local job text frames=-1
+    for job in "${jobs[@]}"; do
+        text=$("$program" check --json "$job" | tr ',{}' '\n') || fail "ptyseries check refuses $job" $?
+        if [ "$(plan="$text" plan_value n_frames)" -gt "$frames" ]; then
+            plan=$text
+            frames=$(plan_value n_frames)
+        fi
+    done
+}
+
+choose_template() {
+    template=${option[template]:-}
+    if [ -n "$template" ]; then
+        [ -f "$home/slurm/$template.sbatch" ] || fail "no template '$template'; there are cpu, gpu_node, gpu_nodes, sweep, array"
+    elif [ ${#jobs[@]} -gt 1 ]; then
+        template=array
+    elif [ -n "${option[sweep]:-}" ]; then
+        template=sweep
+    elif [[ "$(plan_value backend)" =~ ^cpu ]]; then
+        template=cpu
+    else
+        template=gpu_node
+    fi
+    [ ${#jobs[@]} -eq 1 ] || [ "$template" = array ] || fail "template $template takes one job file; got ${#jobs[@]}"
+    [ "$template" != sweep ] || [ -f "${option[sweep]:-}" ] || fail "template sweep needs --sweep FILE"
+    script=$(<"$home/slurm/$template.sbatch")
+}
+
+# set_line PREFIX LINE: LINE takes the place of the line that starts with PREFIX; status 1 when there is none.
+set_line() {
+    local line found=1 filled=""
+    while IFS= read -r line; do
+        if [[ $line == "$1"* ]]; then
+            line=$2
+            found=0
+        fi
+        filled+=$line$'\n'
+    done <<<"$script"
+    script=${filled%$'\n'}
+    return "$found"
+}
+
+add_directive() { set_line "#SBATCH --job-name=" "$(grep '^#SBATCH --job-name=' <<<"$script")"$'\n'"#SBATCH $1"; }
+
+set_directive() {
+    [ -n "$2" ] || return 0
+    set_line "#SBATCH --$1=" "#SBATCH --$1=$2" || set_line "##SBATCH --$1=" "#SBATCH --$1=$2" || add_directive "--$1=$2"
+}
+
+set_variable() { [ -z "$2" ] || set_line "$1=" "$1=$(printf %q "$2")"; }
+
+directive() { sed -n "s/^#SBATCH --$1=//p" <<<"$script"; }
+
+drop_directive() { script=$(grep -v "^#SBATCH --$1=" <<<"$script"); }
+
+# More ranks than frames would only wait, so nodes and ranks follow the number of frames unless they were asked for.
+fill_sizes() {
+    local frames ranks nodes
+    frames=$(plan_value n_frames)
+    set_directive cpus-per-task "${option[cores-per-rank]:-}"
+    ranks=${option[ranks-per-node]:-$(directive ntasks-per-node)}
+    [ -n "${option[ranks-per-node]:-}" ] || [ "$ranks" -le "$frames" ] || ranks=$frames
+    nodes=$(directive nodes)
+    [ $((nodes * ranks)) -le "$frames" ] || nodes=$(((frames + ranks - 1) / ranks))
+    set_directive ntasks-per-node "$ranks"
+    set_directive nodes "${option[nodes]:-$nodes}"
+    set_directive mem "${option[mem]:-$(memory_of_node "$ranks")}"
+    fill_gpus "$ranks"
+}
+
+# A quarter more than the plan says, and a GiB for what is not ours.
+memory_of_node() {
+    local bytes
+    bytes=$(plan_value peak_bytes)
+    [ -z "$bytes" ] || echo "$(((bytes * $1 * 5 / 4 >> 20) + 1024))M"
+}
+
+fill_gpus() {
+    local gpus=${option[gpus-per-node]:-}
+    [ -n "$gpus" ] || [ -z "$(directive gpus-per-node)" ] || gpus=$1
+    if [ "$gpus" = 0 ]; then
+        drop_directive gpus-per-node
+    else
+        set_directive gpus-per-node "$gpus"
+    fi
+}
+
+fill_template() {
+    local item
+    fill_sizes
+    set_directive time "${option[time]:-}"
+    set_directive partition "${option[partition]:-}"
+    set_directive account "${option[account]:-}"
+    set_directive job-name "${option[name]:-}"
+    [ -z "${option[warn]:-}" ] || set_directive signal "B:USR1@${option[warn]}"
+    for item in "${extra[@]}"; do add_directive "$item"; done
+    set_variable PTYSERIES_HOME "$home"
+    set_variable PTYSERIES "$program"
+    set_variable LAUNCHER "${option[launcher]:-}"
+    set_variable MAX_RESTARTS "${option[max-restarts]:-}"
+    set_variable SCRATCH "${option[scratch]:-}"
+    case $template in
+        array) set_variable JOBS "$list" && set_directive array "1-${#jobs[@]}${option[at-once]:+%${option[at-once]}}" ;;
+        sweep) set_variable JOB "${jobs[0]}" && set_variable SWEEP "$(realpath "${option[sweep]}")" ;;
+        *) set_variable JOB "${jobs[0]}" ;;
+    esac
+    set_line '#!/bin/bash' '#!/bin/bash'$'\n'"$mark"
+}
+
+agree() {
+    local answer
+    [ -z "${option[yes]:-}" ] || return 0
+    [ -t 0 ] || fail "not a terminal: say --yes to submit, --dry-run to look"
+    read -r -p "Submit this? [y/N] " answer
+    [[ $answer == [yY]* ]] || fail "nothing was submitted" 1
+}
+
+write_and_submit() {
+    local target=${jobs[0]%.json}.sbatch
+    [ ! -e "$target" ] || grep -qxF "$mark" "$target" || fail "$target exists and is not one of mine: move it away first"
+    [ "$template" != array ] || printf '%s\n' "${jobs[@]}" >"$list"
+    printf '%s\n' "$script" >"$target"
+    echo "written: $target"
+    cd "$(dirname "$target")"
+    sbatch "$(basename "$target")"
+}
+
+parse_arguments "$@"
+list=${jobs[0]%.json}.jobs.txt
+make_plan
+choose_template
+fill_template
+printf '%s\n' "$script"
+[ -z "${option[dry-run]:-}" ] || exit 0
+agree
+write_and_submit

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# A rank is killed: the job ends, with an error and without hanging; the same script submitted again completes the output.
+set -euo pipefail
+source "$(dirname "$0")/cluster.sh"
+source "$(dirname "$0")/jobs.sh"
+
+# Ids of the ranks of this test's cluster.
+ranks() {
+    local process
+    for process in $(cluster_processes); do
+        [ "$(readlink "/proc/$process/exe")" != "$program" ] || echo "$process"
+    done
+}
+
+run_with() {
+    local job
+    rm -f out.h5
+    slow_down 10000
+    job=$(submit --launcher "$1" --template cpu --ranks-per-node 2 job.json)
+    wait_until 60 some_frames_are_done out.h5
+    kill -KILL "$(ranks | tail -n 1)"
+    ends_as FAILED 60 "$job"
+    speed_up
+    job=$(sbatch --parsable job.sbatch)
+    ends_as COMPLETED 60 "$job"
+    same reference.h5 out.h5
+}
+
+cluster_start 1
+cd "$cluster_dir/work"
+series . 40
+run_with srun
+run_with mpirun

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Slurm warns the job before its time limit: it ends with 75, goes back into the queue by itself, and the second run completes it.
+set -euo pipefail
+source "$(dirname "$0")/cluster.sh"
+source "$(dirname "$0")/jobs.sh"
+
+has_restarted() { [ "$(restarts_of "$1")" -ge 1 ]; }
+
+run_with() {
+    local launcher=$1 job log
+    rm -f out.h5
+    slow_down 40000
+    job=$(submit --time 1 --warn 40 --launcher "$launcher" --template cpu --ranks-per-node 2 job.json)
+    wait_until 100 has_restarted "$job"
+    speed_up
+    ends_as COMPLETED 60 "$job"
+    log=ptyseries.$job.log
+    grep -q "restart 0\] exit status 75" "$log" || fail "the first run did not end with 75"
+    grep -q "restart 1\] exit status 0" "$log" || fail "the second run did not complete"
+    same reference.h5 out.h5
+}
+
+cluster_start 1
+cd "$cluster_dir/work"
+series . 60
+run_with srun
+run_with mpirun
