@@ -9,4 +9,7 @@
 ps_code ps_record(const ps_simulate_setup *setup, int64_t frame, ps_turning *turning, const char *master_path,
                   const ps_simulate_watch *watch, ps_error *error);
 
+/* Positions that are encoded together before they are written. */
+int64_t ps_record_slots(const ps_simulate_setup *setup);
+
 #endif

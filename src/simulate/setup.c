@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "input/bslz4.h"
 #include "optics/optics_json.h"
 #include "optics/plan.h"
+#include "simulate/record.h"
 #include "simulate/scatter.h"
 #include "simulate/simulate.h"
 
@@ -127,7 +129,18 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high) {
     return value < low ? low : value > high ? high : value;
 }
 
-/* Divides what the budget leaves after the object, its spectrum and the workspaces. */
+/* Bytes at peak with the division in setup->memory: while pixels are scattered, or while positions are written. */
+static int64_t peak_bytes(const ps_simulate_setup *setup, int64_t fixed) {
+    const ps_simulate_memory *memory = &setup->memory;
+    int64_t element = (int64_t)ps_dtype_bytes(setup->job->dtype), row = setup->n_pixels * element, threads = setup->n_threads;
+    int64_t slots = ps_record_slots(setup), tile = memory->positions_per_block * memory->pixels_per_group * element;
+    int64_t scattering = fixed + memory->pixels_per_group * setup->n_positions * element + (memory->in_memory ? 0 : threads * tile);
+    int64_t writing = threads * row + slots * (int64_t)ps_bslz4_bound(setup->n_pixels, (size_t)element) +
+                      (memory->in_memory ? 0 : memory->positions_per_block * row);
+    return (memory->in_memory ? setup->n_positions * row : 0) + (scattering > writing ? scattering : writing);
+}
+
+/* Divides what the budget leaves after the object, its spectrum and the workspaces: a quarter for each kind of piece. */
 static ps_code plan_memory(const ps_job *job, ps_simulate_setup *setup, ps_error *error) {
     ps_simulate_memory *memory = &setup->memory;
     double budget_GiB = job->memory_budget_GiB > 0.0 ? job->memory_budget_GiB : default_budget_GiB;
@@ -140,9 +153,7 @@ static ps_code plan_memory(const ps_job *job, ps_simulate_setup *setup, ps_error
     int64_t pieces = memory->in_memory ? left - raw : left, share = pieces / 4 < piece_bytes ? pieces / 4 : piece_bytes;
     memory->pixels_per_group = clamp(share / (positions * element), 1, pixels);
     memory->positions_per_block = clamp(share / (pixels * element), 1, positions);
-    /* a group of pixels with its turned copy; or a block of positions with its streams, which are never twice as large */
-    int64_t group = 2 * memory->pixels_per_group * positions * element, block = 3 * memory->positions_per_block * pixels * element;
-    memory->bytes = fixed + (memory->in_memory ? raw : 0) + (group > block ? group : block);
+    memory->bytes = peak_bytes(setup, fixed);
     if (memory->bytes > (int64_t)(budget_GiB * bytes_per_GiB))
         return PS_FAIL(error, PS_E_JOB, "/compute/memory_budget_GiB: found %g%s, expected at least %.2f for this scan and detector",
                        budget_GiB, job->memory_budget_GiB > 0.0 ? "" : " (the default)", (double)memory->bytes / bytes_per_GiB + 0.005);

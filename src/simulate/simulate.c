@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cluster/stop.h"
+#include "cluster/watchdog.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "output/h5.h"
@@ -73,6 +74,7 @@ static ps_code report(session *s, double percent_of_frame, const char *what, ps_
     char note[64];
     snprintf(note, sizeof note, "frame %" PRId64 ", %s", s->frame, what);
     ps_progress_update(s->progress, (int64_t)((100.0 * (double)s->n_done + percent_of_frame) / (double)s->n_own), note);
+    ps_watchdog_beat(what, (long)s->frame);
     if (!ps_stop_wanted()) return PS_OK;
     return PS_FAIL(error, PS_E_INTERRUPTED, "stopped by %s in frame %" PRId64, ps_stop_reason(), s->frame);
 }
@@ -152,6 +154,7 @@ static ps_code list_pending(session *s, ps_error *error) {
 
 static ps_code share_pending(session *s, ps_error *error) {
     MPI_Comm communicator = s->cluster->communicator;
+    if (s->cluster->n_ranks == 1) return PS_OK;
     PS_TRY(PS_MPI(error, MPI_Bcast(&s->n_pending, 1, MPI_INT64_T, 0, communicator)));
     return PS_MPI(error, MPI_Bcast(s->pending, (int)s->n_pending, MPI_INT64_T, 0, communicator));
 }
