@@ -136,6 +136,12 @@ ps_code ps_cpu_frame_means(ps_frame *handle, double *mean, int64_t *n_marked, ps
     return PS_OK;
 }
 
+double ps_cpu_mean_of_means(const ps_cpu_frame *frame) {
+    double sum = 0.0;
+    for (int64_t slot = 0; slot < frame->system->desc.n_active; slot++) sum += frame->mean[slot];
+    return sum / (double)frame->system->desc.n_active;
+}
+
 ps_code ps_cpu_frame_require(const ps_cpu_frame *frame, ps_methods methods, ps_error *error) {
     PS_TRY(ps_cpu_system_require(frame->system, methods, error));
     if (!frame->is_reduced) return PS_FAIL(error, PS_E_ARGUMENT, "the frame is not reduced");
@@ -156,18 +162,25 @@ ps_code ps_cpu_reduce_require(ps_frame *const *frames, int64_t n_frames, const d
     return PS_OK;
 }
 
-#define DEFINE_SCANS(dtype, type, real, suffix)                                                                                  \
-    static void scans_##suffix##_##dtype(const ps_cpu_frame *frame, int64_t first, int64_t n, bool subtract_mean, real *scans) { \
-        int64_t positions = ps_cpu_positions(&frame->system->desc), active = frame->system->desc.n_active;                       \
-        type marker = (type)ps_dtype_marker(dtype);                                                                              \
-        bool has_marker = marker != 0;                                                                                           \
-        for (int64_t position = 0; position < positions; position++) {                                                           \
-            const type *counts = (const type *)frame->counts + position * active + first;                                        \
-            for (int64_t i = 0; i < n; i++) {                                                                                    \
-                double value = has_marker && counts[i] == marker ? 0.0 : (double)counts[i];                                      \
-                scans[i * positions + position] = (real)(subtract_mean ? value - frame->mean[first + i] : value);                \
-            }                                                                                                                    \
-        }                                                                                                                        \
+ps_code ps_cpu_batch_require(const ps_memory_plan *plan, int64_t n_frames, ps_error *error) {
+    if (plan->frames_per_batch >= n_frames) return PS_OK;
+    return PS_FAIL(error, PS_E_MEMORY, "a batch of %lld frames does not fit the memory budget, %lld do", (long long)n_frames,
+                   (long long)plan->frames_per_batch);
+}
+
+#define DEFINE_SCANS(dtype, type, real, suffix)                                                                                   \
+    static void scans_##suffix##_##dtype(const ps_cpu_frame *frame, int64_t first, int64_t n, bool subtract_mean, int64_t stride, \
+                                         real *scans) {                                                                           \
+        int64_t positions = ps_cpu_positions(&frame->system->desc), active = frame->system->desc.n_active;                        \
+        type marker = (type)ps_dtype_marker(dtype);                                                                               \
+        bool has_marker = marker != 0;                                                                                            \
+        for (int64_t position = 0; position < positions; position++) {                                                            \
+            const type *counts = (const type *)frame->counts + position * active + first;                                         \
+            for (int64_t i = 0; i < n; i++) {                                                                                     \
+                double value = has_marker && counts[i] == marker ? 0.0 : (double)counts[i];                                       \
+                scans[i * stride + position] = (real)(subtract_mean ? value - frame->mean[first + i] : value);                    \
+            }                                                                                                                     \
+        }                                                                                                                         \
     }
 #define X(dtype, type, name)               \
     DEFINE_SCANS(dtype, type, double, f64) \
@@ -176,20 +189,20 @@ PS_DTYPES(X)
 #undef X
 #undef DEFINE_SCANS
 
-void ps_cpu_scans_f64(const ps_cpu_frame *frame, int64_t first_slot, int64_t n_slots, bool subtract_mean, double *scans) {
+void ps_cpu_scans_f64(const ps_cpu_frame *frame, int64_t first_slot, int64_t n_slots, bool subtract_mean, int64_t stride, double *scans) {
     switch (frame->dtype) {
 #define X(dtype, type, name) \
-    case dtype: scans_f64_##dtype(frame, first_slot, n_slots, subtract_mean, scans); break;
+    case dtype: scans_f64_##dtype(frame, first_slot, n_slots, subtract_mean, stride, scans); break;
         PS_DTYPES(X)
 #undef X
     default: break;
     }
 }
 
-void ps_cpu_scans_f32(const ps_cpu_frame *frame, int64_t first_slot, int64_t n_slots, bool subtract_mean, float *scans) {
+void ps_cpu_scans_f32(const ps_cpu_frame *frame, int64_t first_slot, int64_t n_slots, bool subtract_mean, int64_t stride, float *scans) {
     switch (frame->dtype) {
 #define X(dtype, type, name) \
-    case dtype: scans_f32_##dtype(frame, first_slot, n_slots, subtract_mean, scans); break;
+    case dtype: scans_f32_##dtype(frame, first_slot, n_slots, subtract_mean, stride, scans); break;
         PS_DTYPES(X)
 #undef X
     default: break;

@@ -53,6 +53,8 @@ void ps_cpu_system_release(ps_cpu_system *system);
 ps_code ps_cpu_system_set_weights(ps_system *system, const double *weights, ps_error *error);
 /* PS_E_ARGUMENT unless the system was created with all of `methods` and, for phase and complex, is prepared. */
 ps_code ps_cpu_system_require(const ps_cpu_system *system, ps_methods methods, ps_error *error);
+/* PS_E_NUMERIC when a method's scale is not positive: no pixel tells anything about any frequency. */
+ps_code ps_cpu_scales_require(const ps_cpu_system *system, double amplitude, double phase, ps_error *error);
 ps_code ps_cpu_frequency_require(const ps_cpu_system *system, int64_t frequency, ps_error *error);
 /* Bytes of ps_cpu_system_init's copy. */
 size_t ps_cpu_system_bytes(const ps_system_desc *desc);
@@ -75,6 +77,9 @@ static inline int64_t ps_cpu_fine_columns(const ps_system_desc *desc) {
 /* Index of a scan frequency in a stored half-plane [scan_rows, scan_columns/2 + 1]; *conjugate: the stored value is the partner's. */
 int64_t ps_cpu_half_index(const ps_system_desc *desc, const ps_frequency *frequency, bool *conjugate);
 
+/* Index of the alias at the fine grid's zero frequency; -1: none. */
+int64_t ps_cpu_zero_alias(const ps_system_desc *desc);
+
 /* The most aliases any frequency has; over the solved frequencies only when `solved`. */
 int64_t ps_cpu_max_aliases(const ps_system_desc *desc, bool solved);
 
@@ -88,9 +93,15 @@ ps_code ps_cpu_frame_require(const ps_cpu_frame *frame, ps_methods methods, ps_e
 /* Checks the arguments of frame_reduce and computes the means of every frame. */
 ps_code ps_cpu_reduce_require(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error);
 
-/* scans: [n_slots, n_positions] counts less the slot's mean (subtract_mean) or as they are, markers as 0. One thread. */
-void ps_cpu_scans_f64(const ps_cpu_frame *frame, int64_t first_slot, int64_t n_slots, bool subtract_mean, double *scans);
-void ps_cpu_scans_f32(const ps_cpu_frame *frame, int64_t first_slot, int64_t n_slots, bool subtract_mean, float *scans);
+/* PS_E_MEMORY when the plan made for a batch of n_frames holds fewer. */
+ps_code ps_cpu_batch_require(const ps_memory_plan *plan, int64_t n_frames, ps_error *error);
+
+/* scans: [n_slots, stride] of which n_positions are written: counts less the slot's mean (subtract_mean) or as they are, markers as 0.
+ * One thread. */
+void ps_cpu_scans_f64(const ps_cpu_frame *frame, int64_t first_slot, int64_t n_slots, bool subtract_mean, int64_t stride, double *scans);
+void ps_cpu_scans_f32(const ps_cpu_frame *frame, int64_t first_slot, int64_t n_slots, bool subtract_mean, int64_t stride, float *scans);
+/* Mean over the active pixels of their scan means. */
+double ps_cpu_mean_of_means(const ps_cpu_frame *frame);
 
 /* Checks method, strengths and that the frame is reduced for it. */
 ps_code ps_cpu_solve_require(const ps_cpu_frame *frame, ps_methods method, int64_t n_strengths, const ps_strength *strengths,

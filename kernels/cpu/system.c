@@ -117,6 +117,15 @@ ps_code ps_cpu_system_require(const ps_cpu_system *system, ps_methods methods, p
     return PS_OK;
 }
 
+ps_code ps_cpu_scales_require(const ps_cpu_system *system, double amplitude, double phase, ps_error *error) {
+    bool good = phase > 0.0 && isfinite(phase);
+    if (system->methods & PS_METHOD_COMPLEX) good = good && amplitude > 0.0 && isfinite(amplitude);
+    if (good) return PS_OK;
+    return PS_FAIL(error, PS_E_NUMERIC,
+                   "the mean transfer is %g for amplitude and %g for phase, expected more than 0: these optics show nothing", amplitude,
+                   phase);
+}
+
 ps_code ps_cpu_frequency_require(const ps_cpu_system *system, int64_t frequency, ps_error *error) {
     if (frequency < 0 || frequency >= system->desc.n_frequencies)
         return PS_FAIL(error, PS_E_ARGUMENT, "frequency %lld, expected 0 to %lld", (long long)frequency,
@@ -142,4 +151,10 @@ int64_t ps_cpu_max_aliases(const ps_system_desc *desc, bool solved) {
     for (int64_t i = solved ? 1 : 0; i < desc->n_frequencies; i++)
         if (desc->frequencies[i].n_aliases > most) most = desc->frequencies[i].n_aliases;
     return most;
+}
+
+int64_t ps_cpu_zero_alias(const ps_system_desc *desc) {
+    for (int64_t a = 0; a < desc->n_aliases; a++)
+        if (desc->fine_row[a] == 0 && desc->fine_column[a] == 0) return a;
+    return -1;
 }

@@ -222,6 +222,7 @@ ALL_TERMS = {"C10_A": -60.0, "C12_A": 25.0, "phi12_rad": 0.7, "C21_A": 400.0, "p
              "C30_A": 9000.0, "C32_A": 5000.0, "phi32_rad": 1.1, "C34_A": 4000.0, "phi34_rad": -0.2, "C41_A": 8e4, "phi41_rad": 2.0,
              "C43_A": 6e4, "phi43_rad": -1.0, "C45_A": 5e4, "phi45_rad": 0.5, "C50_A": 1e6, "C52_A": 9e5, "phi52_rad": 0.4,
              "C54_A": 8e5, "phi54_rad": -0.6, "C56_A": 7e5, "phi56_rad": 0.1}
+ON_GRID_A = wavelength_A(300e3) / (8 * 4e-3)  # 8 such steps are one detector pixel's spatial frequency
 STRENGTHS = [(0.02, 0.02), (0.3, 0.1)]
 
 CASES = {
@@ -266,6 +267,10 @@ CASES = {
         purpose="a hundred turns of phase across the aperture: C30 = 1 mm at 30 mrad",
         optics=optics(300e3, 30.0, [0.35, 0.33], [4.5, 4.5], [7.3, 7.1], 15.0, {"C10_A": 3000.0, "C30_A": 1e7}),
         scan=(6, 5), detector=(15, 15), upsampling=3, show=[(1, 2)]),
+    "on_grid": dict(
+        purpose="shifted pixels that fall on the optic axis, exactly or nearly: k - q or k + q is 0 or tiny",
+        optics=optics(300e3, 20.0, [ON_GRID_A, ON_GRID_A], [4.0, 4.0], [6.0, 6.0], 0.002, {"C10_A": -200.0, "C30_A": 1e4}),
+        scan=(8, 6), detector=(13, 13), upsampling=2, show=[(1, 2), (2, 0)]),
     "wide_counts": dict(
         purpose="uint32 counts above 65535, prime sizes",
         optics=optics(300e3, 18.0, [0.6, 0.5], [3.0, 3.0], [6.3, 6.2], -40.0, {"C10_A": 120.0, "C12_A": 60.0, "phi12_rad": 1.0}),

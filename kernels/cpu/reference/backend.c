@@ -107,39 +107,9 @@ done:
     return code;
 }
 
-static ps_code open_fast(const ps_backend_options *options, ps_backend **backend, ps_error *error) {
-    return ps_cpu_backend_open(&ps_backend_cpu_fast, options, backend, error);
-}
-
 const ps_backend_ops ps_backend_cpu_reference = {
     .name = "cpu-reference",
     .open = open_backend,
-    .close = ps_cpu_backend_close,
-    .device_info = device_info,
-    .memory_plan = ps_reference_memory_plan,
-    .system_create = system_create,
-    .system_destroy = system_destroy,
-    .system_set_weights = ps_cpu_system_set_weights,
-    .system_prepare = system_prepare,
-    .frame_create = frame_create,
-    .frame_destroy = frame_destroy,
-    .frame_put = ps_cpu_frame_put,
-    .frame_means = ps_cpu_frame_means,
-    .frame_reduce = ps_reference_reduce,
-    .solve = ps_reference_solve,
-    .ssb = ps_reference_ssb,
-    .frame_power = ps_reference_frame_power,
-    .system_scales = ps_reference_system_scales,
-    .get_transfer = ps_reference_get_transfer,
-    .get_normal = ps_reference_get_normal,
-    .get_eigenvalues = ps_reference_get_eigenvalues,
-    .get_right_side = ps_reference_get_right_side,
-    .get_spectrum = ps_reference_get_spectrum,
-};
-
-const ps_backend_ops ps_backend_cpu_fast = {
-    .name = "cpu-fast",
-    .open = open_fast,
     .close = ps_cpu_backend_close,
     .device_info = device_info,
     .memory_plan = ps_reference_memory_plan,

@@ -61,5 +61,5 @@ ps_code ps_reference_normal(ps_reference_system *system, ps_error *error) {
     for (int64_t i = 1; i < desc->n_frequencies; i++) normal_of_frequency(system, i, matrices + (size_t)omp_get_thread_num() * per_thread);
     ps_cpu_free(matrices);
     form_scales(system);
-    return PS_OK;
+    return ps_cpu_scales_require(&system->cpu, system->scale_amplitude, system->scale_phase, error);
 }

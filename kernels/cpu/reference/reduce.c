@@ -67,12 +67,8 @@ static void clear_sums(ps_reference_frame *frame) {
 
 /* Section 6: the image's zero frequency is the mean of all pixels' g(0, k) = mean counts / dose. */
 static void set_ssb_zero(ps_reference_frame *frame) {
-    const ps_system_desc *desc = &frame->cpu.system->desc;
-    const ps_frequency *zero = &desc->frequencies[0];
-    double sum = 0.0;
-    for (int64_t i = 0; i < desc->n_active; i++) sum += frame->cpu.mean[i] / frame->cpu.dose;
-    for (int64_t alias = zero->first_alias; frame->ssb && alias < zero->first_alias + zero->n_aliases; alias++)
-        if (desc->fine_row[alias] == 0 && desc->fine_column[alias] == 0) frame->ssb[alias] = sum / (double)desc->n_active;
+    int64_t alias = ps_cpu_zero_alias(&frame->cpu.system->desc);
+    if (frame->ssb && alias >= 0) frame->ssb[alias] = ps_cpu_mean_of_means(&frame->cpu) / frame->cpu.dose;
 }
 
 static ps_code reduce_chunk(chunk *c, double complex *spectra, double complex *scratch, ps_error *error) {
@@ -94,6 +90,7 @@ ps_code ps_reference_reduce(ps_frame *const *handles, int64_t n_frames, const do
     const ps_system_desc *desc = &system->desc;
     ps_memory_plan plan;
     PS_TRY(ps_reference_memory_plan(desc, system->methods, frames[0]->cpu.dtype, system->backend->budget_bytes, n_frames, &plan, error));
+    PS_TRY(ps_cpu_batch_require(&plan, n_frames, error));
     size_t half = (size_t)(desc->scan_rows * ps_cpu_half_columns(desc)), n = (size_t)plan.pixels_per_chunk, batch = (size_t)n_frames;
     ps_code code = PS_OK;
     double complex *spectra = ps_cpu_allocate(batch * n * half, sizeof *spectra);

@@ -9,7 +9,7 @@
 static void spectrum_of_slot(const ps_cpu_frame *frame, int64_t slot, double dose, fftw_plan plan, double *scan, double complex *spectrum) {
     const ps_system_desc *desc = &frame->system->desc;
     int64_t positions = ps_cpu_positions(desc), half = desc->scan_rows * ps_cpu_half_columns(desc);
-    ps_cpu_scans_f64(frame, slot, 1, false, scan);
+    ps_cpu_scans_f64(frame, slot, 1, false, positions, scan);
     fftw_execute_dft_r2c(plan, scan, spectrum);
     for (int64_t i = 0; i < half; i++) spectrum[i] /= (double)positions * dose;
 }

@@ -54,7 +54,7 @@ static ps_code pixel_phases(const ps_reference_frame *frame, double complex *spe
     const ps_reference_system *system = (const ps_reference_system *)frame->cpu.system;
     const ps_system_desc *desc = &system->cpu.desc;
     int64_t n = ps_cpu_fine_rows(desc) * ps_cpu_fine_columns(desc);
-    double mean = creal(frame->ssb[desc->frequencies[0].first_alias]);
+    double mean = ps_cpu_mean_of_means(&frame->cpu) / frame->cpu.dose;
     memset(sums, 0, (size_t)n * sizeof *sums);
     memset(squares, 0, (size_t)n * sizeof *squares);
     for (int64_t slot = 0; slot < desc->n_active; slot++) {

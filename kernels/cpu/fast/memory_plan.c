@@ -1,0 +1,89 @@
+#include "kernels/cpu/fast/fast.h"
+
+enum { DEFAULT_CHUNK = 2048 /* pixels: more brings no speed */ };
+
+/* Batches of frequencies with each number of aliases, as batches.c forms them. */
+static void count_batches(const ps_system_desc *desc, size_t batches[PS_MAX_ALIASES + 1]) {
+    size_t counts[PS_MAX_ALIASES + 1] = {0};
+    for (int64_t i = 1; i < desc->n_frequencies; i++) counts[desc->frequencies[i].n_aliases]++;
+    for (int n = 0; n <= PS_MAX_ALIASES; n++) batches[n] = (counts[n] + PS_FAST_LANES - 1) / PS_FAST_LANES;
+}
+
+static size_t padded_pixels(const ps_system_desc *desc) {
+    return (size_t)((desc->n_active + PS_FAST_TILE - 1) / PS_FAST_TILE * PS_FAST_TILE);
+}
+
+static size_t system_bytes(const ps_system_desc *desc, ps_methods methods) {
+    size_t batches[PS_MAX_ALIASES + 1], doubles = 2 * (size_t)desc->n_aliases, all = 0;
+    count_batches(desc, batches);
+    for (int n = 1; n <= PS_MAX_ALIASES; n++) {
+        size_t each = 0;
+        if (methods & PS_METHOD_COMPLEX)
+            each += (size_t)(PS_FAST_PACKED(2 * n) + ps_fast_basis_doubles(2 * n));
+        else if (methods & PS_METHOD_PHASE)
+            each += (size_t)PS_FAST_PACKED(n);
+        if (methods & PS_METHOD_PHASE) each += (size_t)ps_fast_basis_doubles(n);
+        doubles += batches[n] * each;
+        all += batches[n];
+    }
+    size_t tiles = padded_pixels(desc) / PS_FAST_TILE;
+    return ps_cpu_system_bytes(desc) + doubles * sizeof(double) + all * sizeof(ps_fast_batch) +
+           padded_pixels(desc) * (3 * sizeof(double) + 2 * sizeof(float)) + tiles * 3 * sizeof(float) + sizeof(ps_fast_system);
+}
+
+static size_t frame_bytes(const ps_system_desc *desc, ps_methods methods, ps_dtype dtype) {
+    size_t sums = methods & PS_METHOD_COMPLEX ? 2 : methods & PS_METHOD_PHASE ? 1 : 0;
+    sums += methods & PS_METHOD_SSB ? 1 : 0;
+    return ps_cpu_frame_bytes(desc, dtype) + (size_t)desc->n_aliases * sums * 2 * sizeof(double) +
+           (size_t)desc->n_frequencies * sizeof(double) + sizeof(ps_fast_frame);
+}
+
+static size_t prepare_bytes(const ps_system_desc *desc, ps_methods methods) {
+    if (!(methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX))) return 0;
+    size_t dim = (size_t)ps_cpu_max_aliases(desc, true) * (methods & PS_METHOD_COMPLEX ? 2 : 1), threads = (size_t)ps_cpu_max_threads();
+    return threads * (dim * 2 * PS_FAST_BLOCK * sizeof(float) + dim * dim * 2 * PS_FAST_LANES * sizeof(double) + 64) +
+           padded_pixels(desc) * sizeof(float);
+}
+
+/* Workspace that does not depend on the chunk: the most of what each step needs. Sums of a sweep's strengths are small beside it. */
+static size_t fixed_bytes(const ps_system_desc *desc, ps_methods methods) {
+    size_t prepare = prepare_bytes(desc, methods),
+           solve = methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX) ? ps_fast_solve_bytes(desc, methods) : 0;
+    size_t ssb = methods & PS_METHOD_SSB ? ps_fast_ssb_bytes(desc) : 0, most = prepare > solve ? prepare : solve;
+    return most > ssb ? most : ssb;
+}
+
+/* Scratch of a reduction but for g, and what g of one block takes. */
+static size_t reduce_bytes(const ps_system_desc *desc, int64_t batch) {
+    return ps_fast_spectra_bytes(desc) + (size_t)ps_cpu_max_threads() * ps_fast_reduce_bytes(desc, batch);
+}
+
+static size_t chunk_bytes(const ps_system_desc *desc, int64_t batch, size_t pixels) {
+    size_t padded = padded_pixels(desc);
+    return (size_t)batch * (size_t)(desc->scan_rows * ps_cpu_half_columns(desc)) * 2 * (pixels < padded ? pixels : padded) * sizeof(float);
+}
+
+ps_code ps_fast_memory_plan(const ps_system_desc *desc, ps_methods methods, ps_dtype dtype, size_t budget_bytes, int64_t max_frames,
+                            ps_memory_plan *plan, ps_error *error) {
+    size_t system = system_bytes(desc, methods), frame = frame_bytes(desc, methods, dtype), fixed = fixed_bytes(desc, methods);
+    size_t budget = budget_bytes ? budget_bytes : SIZE_MAX, least = 0;
+    for (int64_t batch = max_frames > 1 ? max_frames : 1; batch >= 1; batch--) {
+        size_t kept = system + (size_t)batch * frame, scratch = reduce_bytes(desc, batch), pixels = PS_FAST_BLOCK;
+        least = scratch + chunk_bytes(desc, batch, pixels);
+        least = kept + (least > fixed ? least : fixed);
+        if (least > budget) continue;
+        while (pixels < DEFAULT_CHUNK && pixels < (size_t)desc->n_active &&
+               kept + scratch + chunk_bytes(desc, batch, pixels + PS_FAST_BLOCK) <= budget)
+            pixels += PS_FAST_BLOCK;
+        size_t work = scratch + chunk_bytes(desc, batch, pixels);
+        *plan = (ps_memory_plan){.system_bytes = system,
+                                 .frame_bytes = frame,
+                                 .workspace_bytes = work > fixed ? work : fixed,
+                                 .pixels_per_chunk = (int64_t)pixels < desc->n_active ? (int64_t)pixels : desc->n_active,
+                                 .frames_per_batch = batch};
+        plan->peak_bytes = kept + plan->workspace_bytes;
+        return PS_OK;
+    }
+    return PS_FAIL(error, PS_E_MEMORY, "one frame needs %.3f GiB, the memory budget is %.3f GiB", (double)least / (1 << 30),
+                   (double)budget / (1 << 30));
+}

@@ -1,0 +1,175 @@
+/* Single side band images: docs/physics.md section 6.
+ *
+ * u = -i times the corrected spectrum is what is kept: gamma(-q) = -conj(gamma(q)), so that u(-q) = conj(u(q)) and the corrected wave is
+ * w0 + i V, w0 the zero frequency and V a real image. Fine Nyquist lines add an image R: wave = w0 - R + i V, R the imaginary part of
+ * u's transform. Without w0 in the transform, its rounding errors are those of the contrast. */
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "kernels/cpu/fast/fast.h"
+#include "kernels/cpu/fast/images.h"
+#include "kernels/cpu/memory.h"
+
+static const float gamma_floor = 1e-6f;
+
+static void write_phase(int64_t n, const double *phase, float *f32, double *f64) {
+    for (int64_t i = 0; i < n; i++) {
+        if (f32) f32[i] = (float)phase[i];
+        if (f64) f64[i] = phase[i];
+    }
+}
+
+/* One image's phase, atan2(V, w0 - R), and its square join the sums. rest: NULL when R is 0. real: [n] scratch. */
+static void add_image(const ps_fast_system *system, double zero, const float *image, const float *rest, float *real, double *sums,
+                      double *squares) {
+    int64_t n = ps_cpu_fine_rows(&system->cpu.desc) * ps_cpu_fine_columns(&system->cpu.desc), step = 4096;
+#pragma omp parallel for schedule(static) num_threads(system->cpu.backend->n_threads)
+    for (int64_t first = 0; first < n; first += step) {
+        int64_t count = n - first < step ? n - first : step;
+        for (int64_t i = first; i < first + count; i++) real[i] = (float)(zero - (rest ? (double)rest[i] : 0.0));
+        system->isa->add_phases(count, real + first, image + first, sums + first, squares + first);
+    }
+}
+
+typedef struct {
+    const ps_fast_frame *frame;
+    double zero;            /* w0 */
+    bool is_real;           /* R is 0 */
+    ps_fast_imager imager;  /* one image's memory for V and one for R per pixel of a round */
+    float *real;            /* [fine] */
+    double *sums, *squares; /* [fine] */
+} estimate;
+
+static ps_code estimate_wave(estimate *e, ps_error *error) {
+    const ps_system_desc *desc = &e->frame->cpu.system->desc;
+    float *u = ps_cpu_allocate((size_t)(2 * desc->n_aliases), sizeof *u);
+    if (!u) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %lld coefficients", (long long)desc->n_aliases);
+    for (int64_t i = 0; i < 2 * desc->n_aliases; i++) u[i] = (float)e->frame->ssb[i];
+    const float *image = ps_fast_image(&e->imager, 0, u, 1, PS_FAST_REAL);
+    const float *rest = e->is_real ? NULL : ps_fast_image(&e->imager, 1, u, 1, PS_FAST_IMAGINARY);
+    add_image((const ps_fast_system *)e->frame->cpu.system, e->zero, image, rest, e->real, e->sums, e->squares);
+    ps_cpu_free(u);
+    return PS_OK;
+}
+
+/* u of every alias at one tile of pixels: [n_aliases, 2, TILE]; spectra: [half-plane, stride] of the tile's chunk, at the tile. */
+static void correct_tile(const ps_fast_frame *frame, int64_t tile, const float *spectra, int64_t stride, int64_t plane, float *u) {
+    const ps_fast_system *system = (const ps_fast_system *)frame->cpu.system;
+    const ps_system_desc *desc = &system->cpu.desc;
+#pragma omp parallel for schedule(dynamic, 64) num_threads(system->cpu.backend->n_threads)
+    for (int64_t i = 0; i < desc->n_frequencies; i++) {
+        const ps_frequency *f = &desc->frequencies[i];
+        bool conjugate;
+        const float *g = spectra + ps_cpu_half_index(desc, f, &conjugate) * stride;
+        for (int64_t alias = f->first_alias; alias < f->first_alias + f->n_aliases; alias++) {
+            ps_fast_alias terms;
+            float *row = u + alias * 2 * PS_FAST_TILE;
+            ps_fast_alias_terms(system, alias, &terms);
+            bool is_zero = desc->fine_row[alias] == 0 && desc->fine_column[alias] == 0;
+            if (system->isa->transfer(&system->pixels, &terms, system->aperture, tile, 1, NULL, row) || is_zero) {
+                memset(row, 0, 2 * PS_FAST_TILE * sizeof *row);
+                continue;
+            }
+            system->isa->normalise(PS_FAST_TILE, gamma_floor, row);
+            for (int p = 0; p < PS_FAST_TILE; p++) {
+                float g_re = g[p], g_im = conjugate ? -g[plane + p] : g[plane + p], t_re = row[p], t_im = row[PS_FAST_TILE + p];
+                row[p] = t_re * g_re + t_im * g_im;
+                row[PS_FAST_TILE + p] = t_re * g_im - t_im * g_re;
+            }
+        }
+    }
+}
+
+/* Images of the tile's pixels, as many at a time as there are threads; sums are joined pixel by pixel, so in a fixed order. */
+static void add_tile(estimate *e, int64_t n_pixels, const float *u) {
+    const ps_fast_system *system = (const ps_fast_system *)e->frame->cpu.system;
+    int n_threads = system->cpu.backend->n_threads;
+    const float *images[PS_FAST_TILE] = {NULL}, *rests[PS_FAST_TILE] = {NULL};
+    int64_t round = n_threads < PS_FAST_TILE ? n_threads : PS_FAST_TILE;
+    for (int64_t first = 0; first < n_pixels; first += round) {
+        int64_t n = n_pixels - first < round ? n_pixels - first : round;
+#pragma omp parallel for schedule(dynamic) num_threads(n_threads)
+        for (int64_t i = 0; i < n; i++) {
+            images[i] = ps_fast_image(&e->imager, (int)(2 * i), u + first + i, PS_FAST_TILE, PS_FAST_REAL);
+            if (!e->is_real) rests[i] = ps_fast_image(&e->imager, (int)(2 * i + 1), u + first + i, PS_FAST_TILE, PS_FAST_IMAGINARY);
+        }
+        for (int64_t i = 0; i < n; i++) add_image(system, e->zero, images[i], rests[i], e->real, e->sums, e->squares);
+    }
+}
+
+/* The phase estimator goes block by block through the pixels: g of a block, then tile by tile. */
+static ps_code estimate_phases(estimate *e, ps_error *error) {
+    const ps_fast_system *system = (const ps_fast_system *)e->frame->cpu.system;
+    const ps_system_desc *desc = &system->cpu.desc;
+    int64_t half = desc->scan_rows * ps_cpu_half_columns(desc), most = ps_fast_block_width(system, 0);
+    ps_code code = PS_OK;
+    float *spectra = ps_cpu_allocate((size_t)(half * 2 * most), sizeof *spectra);
+    float *u = ps_cpu_allocate((size_t)(desc->n_aliases * 2 * PS_FAST_TILE), sizeof *u);
+    PS_GO_ALLOC(error, spectra);
+    PS_GO_ALLOC(error, u);
+    for (int64_t block = 0; block < ps_fast_n_blocks(system); block++) {
+        int64_t width = ps_fast_block_width(system, block), first = block * PS_FAST_BLOCK;
+        PS_GO(ps_fast_spectra(e->frame, first, width, 2 * most, spectra, error));
+        for (int64_t at = 0; at < width; at += PS_FAST_TILE) {
+            int64_t left = desc->n_active - first - at;
+            correct_tile(e->frame, (first + at) / PS_FAST_TILE, spectra + at, 2 * most, width, u);
+            add_tile(e, left < PS_FAST_TILE ? left : PS_FAST_TILE, u);
+        }
+    }
+done:
+    ps_cpu_free(spectra);
+    ps_cpu_free(u);
+    return code;
+}
+
+/* sums become means over the pixels; returns the image mean of the variance. */
+static double finish_phases(const estimate *e, int64_t n) {
+    double loss = 0.0, pixels = (double)e->frame->cpu.system->desc.n_active;
+    for (int64_t i = 0; i < n; i++) {
+        e->sums[i] /= pixels;
+        loss += e->squares[i] / pixels - e->sums[i] * e->sums[i];
+    }
+    return loss / (double)n;
+}
+
+size_t ps_fast_ssb_bytes(const ps_system_desc *desc) {
+    size_t fine = (size_t)(ps_cpu_fine_rows(desc) * ps_cpu_fine_columns(desc)),
+           half = (size_t)(desc->scan_rows * ps_cpu_half_columns(desc));
+    size_t images = 2 * (size_t)(ps_cpu_max_threads() < PS_FAST_TILE ? ps_cpu_max_threads() : PS_FAST_TILE);
+    size_t padded = (size_t)((desc->n_active + PS_FAST_TILE - 1) / PS_FAST_TILE * PS_FAST_TILE);
+    size_t width = padded < PS_FAST_BLOCK ? padded : PS_FAST_BLOCK;
+    return fine * (sizeof(float) + 2 * sizeof(double)) + images * ps_fast_image_bytes(desc) + half * 2 * width * sizeof(float) +
+           (size_t)desc->n_aliases * 2 * PS_FAST_TILE * sizeof(float) + ps_fast_spectra_bytes(desc);
+}
+
+ps_code ps_fast_ssb(ps_frame *handle, ps_ssb_estimator estimator, float *phase_f32, double *phase_f64, double *loss, ps_error *error) {
+    const ps_fast_frame *frame = (const ps_fast_frame *)handle;
+    PS_TRY(ps_cpu_frame_require(&frame->cpu, PS_METHOD_SSB, error));
+    const ps_cpu_system *system = frame->cpu.system;
+    size_t n = (size_t)(ps_cpu_fine_rows(&system->desc) * ps_cpu_fine_columns(&system->desc));
+    int round = system->backend->n_threads < PS_FAST_TILE ? system->backend->n_threads : PS_FAST_TILE;
+    estimate e = {.frame = frame, .zero = frame->ssb_zero, .is_real = ps_fast_is_real(&system->desc)};
+    ps_code code = PS_OK;
+    PS_GO(ps_fast_imager_init(&system->desc, 2 * round, &e.imager, error));
+    e.real = ps_cpu_allocate(n, sizeof *e.real);
+    e.sums = ps_cpu_allocate_zero(n, sizeof *e.sums);
+    e.squares = ps_cpu_allocate_zero(n, sizeof *e.squares);
+    PS_GO_ALLOC(error, e.real);
+    PS_GO_ALLOC(error, e.sums);
+    PS_GO_ALLOC(error, e.squares);
+    if (estimator == PS_SSB_WAVE) {
+        PS_GO(estimate_wave(&e, error));
+    } else {
+        PS_GO(estimate_phases(&e, error));
+        double variance = finish_phases(&e, (int64_t)n);
+        if (loss) *loss = variance;
+    }
+    write_phase((int64_t)n, e.sums, phase_f32, phase_f64);
+done:
+    ps_fast_imager_release(&e.imager);
+    ps_cpu_free(e.real);
+    ps_cpu_free(e.sums);
+    ps_cpu_free(e.squares);
+    return code;
+}
