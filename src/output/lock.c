@@ -79,7 +79,8 @@ static bool is_still_there(int fd, const char *path) {
     return fstat(fd, &mine) == 0 && stat(path, &named) == 0 && mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
 }
 
-static ps_code try_lock(const char *path, int *fd, bool *again, ps_error *error) {
+/* by_kernel: the kernel holds the lock, so that the text in the file only informs. */
+static ps_code try_lock(const char *path, int *fd, bool *by_kernel, bool *again, ps_error *error) {
     bool created = false;
     *again = false;
     *fd = open(path, O_RDWR | O_CLOEXEC);
@@ -91,6 +92,7 @@ static ps_code try_lock(const char *path, int *fd, bool *again, ps_error *error)
     }
     if (*fd < 0) return ps_io_fail(error, errno, "%s: cannot create the output's lock", path);
     int problem = lock_file(*fd);
+    *by_kernel = problem == 0;
     if (problem && !locks_unknown(problem)) return refuse(path, *fd, error);
     if (problem && !created && !owner_is_gone(*fd)) return refuse(path, *fd, error);
     *again = !is_still_there(*fd, path);
@@ -100,18 +102,19 @@ static ps_code try_lock(const char *path, int *fd, bool *again, ps_error *error)
 ps_code ps_lock_take(const char *path, ps_lock *lock, ps_error *error) {
     ps_code code = PS_OK;
     int fd = -1;
-    bool again = true;
+    bool again = true, by_kernel = false;
     char *name = ps_text_format("%s.lock", path);
     PS_GO_ALLOC(error, name);
     for (int attempt = 0; again && attempt < 100; attempt++) {
         if (fd >= 0) close(fd);
-        PS_GO(try_lock(name, &fd, &again, error));
+        PS_GO(try_lock(name, &fd, &by_kernel, &again, error));
     }
     if (again) {
         code = PS_FAIL(error, PS_E_ARGUMENT, "%s: other runs keep taking the lock", name);
         goto done;
     }
-    code = write_owner(fd, name, error);
+    code = write_owner(fd, name, by_kernel ? NULL : error);
+    if (code != PS_OK && by_kernel) code = PS_OK; /* a full disk does not end a run whose output has its blocks */
     if (code != PS_OK) {
         unlink(name);
         goto done;

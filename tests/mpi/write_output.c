@@ -1,6 +1,7 @@
 /* usage: write_output FILE FRAMES PIECE_BYTES MODE PAUSE_MS   under mpirun, any number of ranks; pieces are not limited when 0.
  *
  * MODE create: rank 0 creates FILE and keeps a copy of it as FILE.created; ranks write frames rank, rank + ranks, ...; frame 2 fails.
+ * MODE begin: the file is created, and that is all.
  * MODE resume: what is pending in FILE is written, or everything when there is no FILE. PAUSE_MS passes before each frame, so that a
  * killer finds the program at work. */
 #include <stdio.h>
@@ -85,16 +86,16 @@ static int make_file(const char *path, const fixture *f, bool resume_it) {
     return copy_file(path, ".created");
 }
 
-static int run(const char *path, int64_t n_frames, size_t piece_bytes, bool resume_it, useconds_t pause_us) {
+static int run(const char *path, int64_t n_frames, size_t piece_bytes, const char *mode, useconds_t pause_us) {
     ps_error error = {0};
     fixture f;
     ps_output *output = NULL;
     int64_t n_states;
     uint8_t *states = NULL;
     if (fixture_init(&f, n_frames)) return 1;
-    int failed = rank == 0 ? make_file(path, &f, resume_it) : 0;
+    int failed = rank == 0 ? make_file(path, &f, strcmp(mode, "resume") == 0) : 0;
     MPI_Bcast(&failed, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    if (failed) return 1;
+    if (failed || strcmp(mode, "begin") == 0) return failed;
     if (ps_output_states(path, &n_states, &states, &error) != PS_OK) return complain("states", &error);
     if (ps_output_open(path, MPI_COMM_WORLD, &output, &error) != PS_OK) return complain("opening", &error);
     if (piece_bytes > 0) ps_output_limit_writes(output, piece_bytes);
@@ -108,14 +109,14 @@ static int run(const char *path, int64_t n_frames, size_t piece_bytes, bool resu
 
 int main(int n_arguments, char **arguments) {
     if (n_arguments != 6) {
-        fprintf(stderr, "usage: write_output FILE FRAMES PIECE_BYTES create|resume PAUSE_MS\n");
+        fprintf(stderr, "usage: write_output FILE FRAMES PIECE_BYTES create|begin|resume PAUSE_MS\n");
         return 2;
     }
     MPI_Init(&n_arguments, &arguments);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-    int mine = run(arguments[1], strtoll(arguments[2], NULL, 10), (size_t)strtoull(arguments[3], NULL, 10),
-                   strcmp(arguments[4], "resume") == 0, 1000u * (useconds_t)strtoul(arguments[5], NULL, 10));
+    int mine = run(arguments[1], strtoll(arguments[2], NULL, 10), (size_t)strtoull(arguments[3], NULL, 10), arguments[4],
+                   1000u * (useconds_t)strtoul(arguments[5], NULL, 10));
     int any;
     MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     MPI_Finalize();
