@@ -33,14 +33,14 @@ static hid_t type_of(ps_dtype dtype) {
     return dtype == PS_U8 ? H5T_STD_U8LE : dtype == PS_U16 ? H5T_STD_U16LE : H5T_STD_U32LE;
 }
 
-ps_code ps_master_create(const ps_master_spec *spec, ps_master_writer **created, ps_error *error) {
+ps_code ps_master_create(const ps_master_spec *spec, ps_master_writer **writer, ps_error *error) {
     ps_code code = PS_OK;
-    ps_master_writer *writer = calloc(1, sizeof *writer);
-    PS_GO_ALLOC(error, writer);
+    ps_master_writer *made = calloc(1, sizeof *made);
+    PS_GO_ALLOC(error, made);
     ps_h5_quiet();
-    *writer = (ps_master_writer){
+    *made = (ps_master_writer){
         .spec = *spec, .n_positions = spec->scan_rows * spec->scan_columns, .file = H5I_INVALID_HID, .dataset = H5I_INVALID_HID};
-    *created = writer;
+    *writer = made;
 done:
     return code;
 }

@@ -97,30 +97,30 @@ done:
 }
 
 ps_code ps_scatter_create(const ps_probe *probe, const ps_specimen *specimen, int64_t scan_rows, int64_t scan_columns, int n_threads,
-                          ps_scatter **created, ps_error *error) {
+                          ps_scatter **scatter, ps_error *error) {
     ps_code code = PS_OK;
     const ps_fine_grid *grid = &specimen->grid;
-    ps_scatter *scatter = calloc(1, sizeof *scatter);
-    PS_GO_ALLOC(error, scatter);
+    ps_scatter *made = calloc(1, sizeof *made);
+    PS_GO_ALLOC(error, made);
     double widest = fmax(probe->pitch_rad[0], probe->pitch_rad[1]);
-    *scatter = (ps_scatter){.probe = *probe, .grid = *grid, .scan_rows = scan_rows, .scan_columns = scan_columns, .n_threads = n_threads};
-    scatter->stride = (scan_columns + 7) / 8 * 8 + 8;
-    scatter->q_step[0] = 1.0 / ((double)grid->rows * grid->step_A[0]);
-    scatter->q_step[1] = 1.0 / ((double)grid->columns * grid->step_A[1]);
-    scatter->outer = (probe->semiangle_rad + 0.5 * widest) / probe->wavelength_A;
-    scatter->inner = (probe->semiangle_rad - 0.5 * widest) / probe->wavelength_A;
-    scatter->first[0] = -(grid->rows / 2);
-    scatter->first[1] = -(grid->columns / 2);
-    ps_chi_polynomial_build(probe, &scatter->chi);
-    scatter->object = fftwf_alloc_complex((size_t)(grid->rows * grid->columns));
-    PS_GO_ALLOC(error, scatter->object);
-    PS_GO(transform_object(specimen, scatter, error));
-    PS_GO(create_workspaces(scatter, error));
-    PS_GO(create_plans(scatter, error));
-    *created = scatter;
-    scatter = NULL;
+    *made = (ps_scatter){.probe = *probe, .grid = *grid, .scan_rows = scan_rows, .scan_columns = scan_columns, .n_threads = n_threads};
+    made->stride = (scan_columns + 7) / 8 * 8 + 8;
+    made->q_step[0] = 1.0 / ((double)grid->rows * grid->step_A[0]);
+    made->q_step[1] = 1.0 / ((double)grid->columns * grid->step_A[1]);
+    made->outer = (probe->semiangle_rad + 0.5 * widest) / probe->wavelength_A;
+    made->inner = (probe->semiangle_rad - 0.5 * widest) / probe->wavelength_A;
+    made->first[0] = -(grid->rows / 2);
+    made->first[1] = -(grid->columns / 2);
+    ps_chi_polynomial_build(probe, &made->chi);
+    made->object = fftwf_alloc_complex((size_t)(grid->rows * grid->columns));
+    PS_GO_ALLOC(error, made->object);
+    PS_GO(transform_object(specimen, made, error));
+    PS_GO(create_workspaces(made, error));
+    PS_GO(create_plans(made, error));
+    *scatter = made;
+    made = NULL;
 done:
-    ps_scatter_destroy(scatter);
+    ps_scatter_destroy(made);
     return code;
 }
 

@@ -70,6 +70,14 @@ static ps_code check_crystal(const ps_simulate_setup *setup, ps_error *error) {
     return PS_OK;
 }
 
+static ps_code check_width(const ps_simulate_setup *setup, double sigma_A, const char *of_what, ps_error *error) {
+    double step_A = fmin(setup->grid.step_A[0], setup->grid.step_A[1]);
+    if (sigma_A <= PS_WIDEST_GAUSSIAN * step_A) return PS_OK;
+    return PS_FAIL(error, PS_E_JOB,
+                   "/simulate: the object grid's step of %.3g A is too fine for sigma %.3g A of %s, expected at least %.3g A", step_A,
+                   sigma_A, of_what, sigma_A / PS_WIDEST_GAUSSIAN);
+}
+
 static ps_code set_grid(ps_simulate_setup *setup, ps_error *error) {
     const ps_job_simulate *job = setup->job;
     setup->n_positions = job->scan_rows * job->scan_columns;
@@ -85,8 +93,10 @@ static ps_code set_grid(ps_simulate_setup *setup, ps_error *error) {
     }
     setup->band_inv_A = fmin(1e-3 * setup->optics.semiangle_mrad / ps_wavelength_A(setup->optics.voltage_V), 0.95 * nyquist_inv_A);
     PS_TRY(check_sizes(setup, error));
-    if (strcmp(job->object, "crystal") != 0) return PS_OK;
+    if (strcmp(job->object, "crystal") != 0)
+        return job->moving_defect ? check_width(setup, ps_blob_sigma_A(setup->band_inv_A), "the moving defect", error) : PS_OK;
     PS_TRY(check_crystal(setup, error));
+    PS_TRY(check_width(setup, ps_crystal_sigma_A(job), "atoms", error));
     return ps_lattice_fit(job->lattice_A, job->lattice_rotation_deg, extent_A, &setup->lattice, error);
 }
 

@@ -122,7 +122,7 @@ done:
 /* Whether a frame is there already and may be kept; an error when it is there and may not. */
 static ps_code look_at_target(const session *s, int64_t frame, bool *keep, ps_error *error) {
     ps_code code = PS_OK;
-    frame_paths paths;
+    frame_paths paths = {0};
     *keep = false;
     PS_TRY(paths_of(s->setup.job, frame, &paths, error));
     if (!s->options->overwrite && access(paths.master, F_OK) == 0) {
@@ -161,7 +161,7 @@ static ps_code share_pending(session *s, ps_error *error) {
 
 /* This rank's frame of a round of n_ranks frames, if there is one. */
 static ps_code simulate_own(session *s, int64_t first, ps_error *error) {
-    frame_paths paths;
+    frame_paths paths = {0};
     if (first + s->cluster->rank >= s->n_pending) return PS_OK;
     s->frame = s->pending[first + s->cluster->rank];
     PS_TRY(paths_of(s->setup.job, s->frame, &paths, error));

@@ -35,13 +35,13 @@ static int64_t sample_gaussian(double at, double sigma, double step, int64_t rea
     return middle - reach;
 }
 
-enum { MOST_REACH = 512 }; /* pixels */
+enum { REACH = 7, MOST_REACH = REACH * PS_WIDEST_GAUSSIAN }; /* in sigma, in pixels */
 
 void ps_specimen_add_gaussian(const ps_fine_grid *grid, const double at_A[2], double sigma_A, double height, double *field) {
     double values[2][2 * MOST_REACH + 1];
     int64_t reach[2], first[2];
     for (int axis = 0; axis < 2; axis++) {
-        reach[axis] = (int64_t)fmin(ceil(7.0 * sigma_A / grid->step_A[axis]), MOST_REACH);
+        reach[axis] = (int64_t)fmin(ceil(REACH * sigma_A / grid->step_A[axis]), MOST_REACH);
         first[axis] = sample_gaussian(at_A[axis], sigma_A, grid->step_A[axis], reach[axis], values[axis]);
     }
     for (int64_t i = 0; i <= 2 * reach[0]; i++) {

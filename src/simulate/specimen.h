@@ -29,6 +29,9 @@ typedef struct {
 ps_code ps_lattice_fit(double lattice_A, double rotation_deg, const double extent_A[2], ps_lattice *lattice, ps_error *error);
 
 double ps_crystal_sigma_A(const ps_job_simulate *job); /* of the Gaussian atoms */
+double ps_blob_sigma_A(double band_inv_A);             /* of a random object's moving defect */
+
+enum { PS_WIDEST_GAUSSIAN = 64 }; /* grid steps that ps_specimen_add_gaussian takes as sigma at most */
 
 /* Frame `frame` of the series a job describes; band_inv_A: highest spatial frequency of a random object. Depends on the arguments
  * alone. Owned by the caller: ps_specimen_free. */

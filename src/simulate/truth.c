@@ -45,6 +45,11 @@ static ps_code write_defect(hid_t group, const ps_specimen *specimen, ps_error *
     return ps_h5_describe(group, "defect", "units", "angstrom", error);
 }
 
+static ps_code write_lattice(hid_t group, const ps_lattice *lattice, ps_error *error) {
+    PS_TRY(ps_h5_dataset(group, "lattice", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 2, (const hsize_t[]){2, 2}, lattice->vector_A, error));
+    return ps_h5_describe(group, "lattice", "units", "angstrom", error);
+}
+
 static ps_code write_numbers(hid_t group, const ps_simulate_setup *setup, int64_t frame, ps_error *error) {
     PS_TRY(ps_h5_integer(group, "frame", frame, error));
     PS_TRY(ps_h5_integer(group, "upsampling", setup->upsampling, error));
@@ -68,6 +73,7 @@ static ps_code write_group(hid_t group, const ps_simulate_setup *setup, const ps
     PS_GO(ps_h5_text(group, "optics", strlen(optics), optics, error));
     PS_GO(write_numbers(group, setup, frame, error));
     PS_GO(write_defect(group, specimen, error));
+    if (setup->lattice.n_cells > 0) PS_GO(write_lattice(group, &setup->lattice, error));
 done:
     free(optics);
     return code;

@@ -47,22 +47,22 @@ done:
     return code;
 }
 
-ps_code ps_turning_create(const char *directory, const ps_turning_shape *shape, ps_turning **created, ps_error *error) {
+ps_code ps_turning_create(const char *directory, const ps_turning_shape *shape, ps_turning **turning, ps_error *error) {
     ps_code code = PS_OK;
-    ps_turning *turning = calloc(1, sizeof *turning);
-    PS_GO_ALLOC(error, turning);
-    *turning = (ps_turning){.shape = *shape, .file = -1, .directory = strdup(directory)};
-    PS_GO_ALLOC(error, turning->directory);
+    ps_turning *made = calloc(1, sizeof *made);
+    PS_GO_ALLOC(error, made);
+    *made = (ps_turning){.shape = *shape, .file = -1, .directory = strdup(directory)};
+    PS_GO_ALLOC(error, made->directory);
     if (shape->in_memory) {
-        turning->memory = malloc((size_t)(shape->n_positions * shape->n_pixels) * shape->element_bytes);
-        PS_GO_ALLOC(error, turning->memory);
+        made->memory = malloc((size_t)(shape->n_positions * shape->n_pixels) * shape->element_bytes);
+        PS_GO_ALLOC(error, made->memory);
     } else {
-        PS_GO(open_nameless(turning, error));
+        PS_GO(open_nameless(made, error));
     }
-    *created = turning;
-    turning = NULL;
+    *turning = made;
+    made = NULL;
 done:
-    ps_turning_destroy(turning);
+    ps_turning_destroy(made);
     return code;
 }
 

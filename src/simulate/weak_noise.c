@@ -79,9 +79,13 @@ static void walk(const ps_job_simulate *job, const noise_field *noise, int64_t f
     }
 }
 
+double ps_blob_sigma_A(double band_inv_A) {
+    return 0.5 / band_inv_A;
+}
+
 static void add_blob(const ps_job_simulate *job, const noise_field *noise, ps_specimen *specimen) {
     const ps_fine_grid *grid = &specimen->grid;
-    double sigma_A = 0.5 / noise->band_inv_A, height = blob_height * job->phase_rad;
+    double sigma_A = ps_blob_sigma_A(noise->band_inv_A), height = blob_height * job->phase_rad;
     double mean =
         height * 2.0 * M_PI * sigma_A * sigma_A / ((double)grid->rows * grid->step_A[0] * (double)grid->columns * grid->step_A[1]);
     ps_specimen_add_gaussian(grid, specimen->defect_A, sigma_A, height, specimen->phase);

@@ -135,7 +135,7 @@ static bool is_one_hop(const ps_lattice *lattice, const double from[2], const do
         for (int sign = -1; sign <= 1; sign += 2) {
             double miss = 0.0;
             for (int axis = 0; axis < 2; axis++) {
-                double extent = (axis == 0 ? 30.0 : 30.0), d = to[axis] - from[axis] - sign * lattice->vector_A[v][axis];
+                double extent = 30.0, d = to[axis] - from[axis] - sign * lattice->vector_A[v][axis];
                 miss = fmax(miss, fabs(d - extent * round(d / extent)));
             }
             if (miss < 1e-9) return true;
@@ -308,6 +308,7 @@ static void impossible_jobs_are_refused(void **state) {
     check_refusal("simulate.lattice_A=0.4", "/simulate/lattice_A: found 0.4");
     check_refusal("simulate.lattice_A=50", "/simulate/lattice_A: 0 cells of 50 A");
     check_refusal("simulate.atom_sigma_A=0.01", "/simulate/atom_sigma_A");
+    check_refusal("simulate.atom_sigma_A=12", "is too fine for sigma 12 A of atoms");
     check_refusal("simulate.scan_shape=[6000,6000]", "/compute/memory_budget_GiB: found 4 (the default)");
 }
 
