@@ -65,13 +65,11 @@ static int fixture_init(fixture *f, int64_t n_frames) {
     f->bad[3] = 1;
     for (int i = 0; i < FIXTURE_OPTICS; i++) {
         if (fixture_plan(&f->plans[i], f->bad, 100.0 * (i + 1))) return 1;
-        f->optics[i] = (ps_output_optics){"{ \"defocus_A\": 100 }",
-                                          i ? "{\"voltage_V\":300000,\"C10_A\":-200}" : "{\"voltage_V\":300000,\"C10_A\":-100}",
-                                          &f->plans[i],
-                                          f->bad,
-                                          1,
-                                          0,
-                                          0};
+        f->optics[i] = (ps_output_optics){.given = "{ \"defocus_A\": 100 }",
+                                          .used = i ? "{\"voltage_V\":300000,\"C10_A\":-200}" : "{\"voltage_V\":300000,\"C10_A\":-100}",
+                                          .plan = &f->plans[i],
+                                          .bad = f->bad,
+                                          .n_bad_file = 1};
     }
     for (int i = 0; i < FIXTURE_MAX_FRAMES; i++) {
         snprintf(f->sources[i], sizeof f->sources[i], "/data/scan_%d_\xc3\xa9_master.h5", i);

@@ -92,6 +92,7 @@ static ps_code check_reconstruct(ps_check_report *report, ps_error *error) {
     PS_TRY(check_output(report, error));
     PS_TRY(choose_backend(report, error));
     PS_TRY(ps_run_plan_build(&report->job, &report->run, error));
+    PS_TRY(ps_run_plan_look(&report->job, &report->run, error));
     PS_TRY(ps_run_plan_memory(&report->job, &report->run, report->ops, &report->memory, error));
     report->output_bytes = reconstruct_bytes(report);
     return PS_OK;

@@ -38,11 +38,30 @@ static void add_frames(cJSON *root, const ps_run_plan *run) {
     cJSON_AddStringToObject(root, "dtype", ps_dtype_name(run->dtype));
 }
 
+static void add_look(cJSON *group, const ps_run_look *seen) {
+    if (seen->frame < 0) return;
+    cJSON *look = cJSON_AddObjectToObject(group, "look");
+    add_number(look, "frame", (double)seen->frame);
+    add_number(look, "n_positions", (double)seen->n_positions);
+    add_number(look, "pixels_without_count", (double)seen->n_marked);
+    add_number(look, "hot_pixels", (double)seen->n_hot);
+    if (!seen->has_disc) {
+        cJSON_AddStringToObject(look, "no_disc", seen->no_disc ? seen->no_disc : "");
+        return;
+    }
+    cJSON_AddItemToObject(look, "disc_center_px", cJSON_CreateDoubleArray(seen->disc.center_px, 2));
+    add_number(look, "disc_radius_mrad", seen->disc.radius);
+    add_number(look, "disc_counts", seen->disc.plateau);
+    add_number(look, "disc_missing", seen->disc.missing);
+}
+
 static void add_group(cJSON *groups, const ps_run_group *group) {
     cJSON *object = cJSON_CreateObject(), *aliases = cJSON_CreateObject();
     char count[8];
     if (group->source) cJSON_AddStringToObject(object, "optics_file", group->source);
     cJSON_AddItemToObject(object, "optics", ps_optics_to_json(&group->optics));
+    cJSON_AddItemToObject(object, "origin", cJSON_Parse(group->origin));
+    add_look(object, &group->look);
     add_number(object, "wavelength_A", ps_wavelength_A(group->optics.voltage_V));
     add_number(object, "n_frames", (double)group->n_frames);
     add_number(object, "active_pixels", (double)group->plan.desc.n_active);

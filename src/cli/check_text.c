@@ -61,6 +61,34 @@ static void print_optics(const ps_run_group *group) {
     printf("\n");
 }
 
+/* Where values come from that were not given. */
+static void print_origin(const ps_run_group *group) {
+    const char *separator = "";
+    cJSON *origin = cJSON_Parse(group->origin);
+    const cJSON *entry;
+    if (origin && origin->child) {
+        label("  found");
+        cJSON_ArrayForEach(entry, origin) {
+            printf("%s%s: %s", separator, entry->string, entry->valuestring);
+            separator = "; ";
+        }
+        printf("\n");
+    }
+    cJSON_Delete(origin);
+}
+
+static void print_look(const ps_run_plan *run, const ps_run_group *group) {
+    const ps_run_look *seen = &group->look;
+    if (seen->frame < 0 || !seen->has_disc) return;
+    double pixel_mrad = sqrt(group->optics.detector_pitch_mrad[0] * group->optics.detector_pitch_mrad[1]);
+    label("  disc");
+    printf("in %" PRId64 " patterns of %s: centre (%.2f, %.2f) px, radius %.2f px, %.3g counts a pixel and position", seen->n_positions,
+           run->series.items[seen->frame].stem, seen->disc.center_px[0], seen->disc.center_px[1], seen->disc.radius / pixel_mrad,
+           seen->disc.plateau);
+    if (seen->disc.is_clipped) printf(", %.0f %% of it beyond the detector's edge", 100.0 * seen->disc.missing);
+    printf("; %" PRId64 " pixels without a count somewhere, %" PRId64 " hot\n", seen->n_marked, seen->n_hot);
+}
+
 static void print_aliases(const ps_plan *plan) {
     const char *separator = "";
     printf("%" PRId64 " to solve (half plane); aliases of each: ", plan->desc.n_frequencies - 1);
@@ -80,6 +108,8 @@ static void print_group(const ps_run_plan *run, int64_t index) {
            group->source ? group->source : "given in the job");
     label("");
     print_optics(group);
+    print_origin(group);
+    print_look(run, group);
     label("  pixels");
     printf("%" PRId64 " active, %" PRId64 " of them wholly inside the disc", group->plan.desc.n_active, group->plan.n_bright);
     printf("; masked: %" PRId64 " by the recording, %" PRId64 " by the mask file, %" PRId64 " of all inside the disc\n", group->n_bad_file,

@@ -79,8 +79,7 @@ static ps_code read_per_frame(const ps_json *place, const char *base_directory, 
     return ps_json_fail(&pattern, error, "a pattern with {stem}, which stands for each recording's name");
 }
 
-ps_code ps_job_read_optics(const ps_json *place, const char *base_directory, bool per_frame_allowed, ps_job_optics *optics,
-                           ps_error *error) {
+ps_code ps_job_read_optics(const ps_json *place, const char *base_directory, bool has_recordings, ps_job_optics *optics, ps_error *error) {
     ps_optics checked;
     ps_json per_frame = ps_json_member(place, "per_frame");
     PS_TRY(ps_json_require(place, error));
@@ -90,10 +89,13 @@ ps_code ps_job_read_optics(const ps_json *place, const char *base_directory, boo
     }
     if (!cJSON_IsObject(place->value))
         return ps_json_fail(place, error, "an optics file's name, an optics object%s",
-                            per_frame_allowed ? ", or {\"per_frame\": pattern}" : "");
-    if (per_frame.value && per_frame_allowed) return read_per_frame(place, base_directory, optics, error);
+                            has_recordings ? ", or {\"per_frame\": pattern}" : "");
+    if (per_frame.value && has_recordings) return read_per_frame(place, base_directory, optics, error);
     if (per_frame.value) return ps_json_refuse(&per_frame, error, "a simulated series has one optics");
     optics->source = PS_OPTICS_INLINE;
     optics->json = (cJSON *)place->value;
-    return ps_optics_read(place, &checked, error);
+    PS_TRY(ps_optics_read(place, &checked, error));
+    const char *missing = has_recordings ? NULL : ps_optics_missing(&checked); /* recordings may tell what is missing */
+    ps_json absent = ps_json_member(place, missing ? missing : "");
+    return missing ? ps_json_refuse(&absent, error, "missing; it is required where there is no recording that could tell it") : PS_OK;
 }

@@ -7,6 +7,14 @@ static const double elementary_charge_C = 1.602176634e-19;
 static const double speed_of_light_m_s = 299792458.0;
 static const double planck_J_s = 6.62607015e-34;
 
+const char *ps_optics_missing(const ps_optics *optics) {
+    if (isnan(optics->voltage_V)) return "voltage_V";
+    if (isnan(optics->semiangle_mrad)) return "semiangle_mrad";
+    if (isnan(optics->scan_step_A[0])) return "scan_step_A";
+    if (isnan(optics->detector_pitch_mrad[0])) return "detector_pitch_mrad";
+    return isnan(optics->detector_center_px[0]) ? "detector_center_px" : NULL;
+}
+
 double ps_wavelength_A(double voltage_V) {
     double energy = elementary_charge_C * voltage_V;
     double rest = electron_mass_kg * speed_of_light_m_s * speed_of_light_m_s;

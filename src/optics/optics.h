@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "kernels/backend.h"
 
+/* NAN in the first five: not given; a recording may tell them. Everything else here expects them all. */
 typedef struct {
     double voltage_V;
     double semiangle_mrad;
@@ -21,6 +22,9 @@ typedef struct {
     double tilt_mrad[2];
     double thickness_A;
 } ps_optics;
+
+/* The key of the first that is not given; NULL: all are. */
+const char *ps_optics_missing(const ps_optics *optics);
 
 double ps_wavelength_A(double voltage_V); /* relativistic, CODATA 2018 */
 

@@ -17,17 +17,18 @@ typedef struct {
     const char *unit;        /* of the value */
     const char *slip;        /* unit people give by mistake; NULL: none known */
     double slip_factor;      /* from it to `unit` */
+    bool may_be_null;        /* null is as good as absent */
 } quantity;
 
-static const quantity voltage = {{"voltage_V", "voltage_kV"}, {1.0, 1e3}, 1e4, 3e6, "V", "kV", 1e3};
-static const quantity semiangle = {{"semiangle_mrad", NULL}, {1.0, 0.0}, 0.1, 200.0, "mrad", "rad", 1e3};
-static const quantity scan_step = {{"scan_step_A", "scan_step_nm"}, {1.0, 10.0}, 0.05, 1e5, "A", "nm", 10.0};
-static const quantity pitch = {{"detector_pitch_mrad", NULL}, {1.0, 0.0}, 1e-3, 100.0, "mrad", "rad", 1e3};
-static const quantity center = {{"detector_center_px", NULL}, {1.0, 0.0}, -1e5, 1e5, "px", NULL, 0.0};
-static const quantity rotation = {{"rotation_deg", NULL}, {1.0, 0.0}, -720.0, 720.0, "deg", NULL, 0.0};
-static const quantity tilt = {{"tilt_mrad", NULL}, {1.0, 0.0}, -500.0, 500.0, "mrad", NULL, 0.0};
-static const quantity thickness = {{"thickness_A", "thickness_nm"}, {1.0, 10.0}, 0.0, 1e5, "A", NULL, 0.0};
-static const quantity defocus = {{"defocus_A", "defocus_nm"}, {1.0, 10.0}, -1e8, 1e8, "A", NULL, 0.0};
+static const quantity voltage = {{"voltage_V", "voltage_kV"}, {1.0, 1e3}, 1e4, 3e6, "V", "kV", 1e3, true};
+static const quantity semiangle = {{"semiangle_mrad", NULL}, {1.0, 0.0}, 0.1, 200.0, "mrad", "rad", 1e3, true};
+static const quantity scan_step = {{"scan_step_A", "scan_step_nm"}, {1.0, 10.0}, 0.05, 1e5, "A", "nm", 10.0, true};
+static const quantity pitch = {{"detector_pitch_mrad", NULL}, {1.0, 0.0}, 1e-3, 100.0, "mrad", "rad", 1e3, true};
+static const quantity center = {{"detector_center_px", NULL}, {1.0, 0.0}, -1e5, 1e5, "px", NULL, 0.0, true};
+static const quantity rotation = {{"rotation_deg", NULL}, {1.0, 0.0}, -720.0, 720.0, "deg", NULL, 0.0, false};
+static const quantity tilt = {{"tilt_mrad", NULL}, {1.0, 0.0}, -500.0, 500.0, "mrad", NULL, 0.0, false};
+static const quantity thickness = {{"thickness_A", "thickness_nm"}, {1.0, 10.0}, 0.0, 1e5, "A", NULL, 0.0, false};
+static const quantity defocus = {{"defocus_A", "defocus_nm"}, {1.0, 10.0}, -1e8, 1e8, "A", NULL, 0.0, false};
 
 static const char *const optics_keys[] = {
     "voltage_V",          "voltage_kV",   "semiangle_mrad",     "scan_step_A",   "scan_step_nm", "detector_pitch_mrad",
@@ -36,35 +37,37 @@ static const char *const optics_keys[] = {
 
 enum { MOST_PIXELS_IN_RADIUS = 4000, KEY_TEXT = 12, N_ABERRATION_KEYS = 4 * PS_N_ABERRATIONS + 2 };
 
-static ps_code implausible(const ps_json *place, const quantity *kind, double value, ps_error *error) {
+static ps_code implausible(const ps_json *place, const quantity *kind, double factor, ps_error *error) {
     double number = place->value->valuedouble, meant = number * kind->slip_factor;
-    double factor = value == 0.0 || number == 0.0 ? 1.0 : value / number;
     if (kind->slip && meant >= kind->minimum && meant <= kind->maximum)
         return ps_json_fail(place, error, "%g to %g; %g %s would be %g %s: is the value in %s?", kind->minimum / factor,
                             kind->maximum / factor, number, kind->slip, meant, kind->unit, kind->slip);
+    if (factor != 1.0 && number >= kind->minimum && number <= kind->maximum)
+        return ps_json_fail(place, error, "%g to %g; is the value in %s? then its key is \"%s\"", kind->minimum / factor,
+                            kind->maximum / factor, kind->unit, kind->keys[0]);
     return ps_json_fail(place, error, "%g to %g", kind->minimum / factor, kind->maximum / factor);
 }
 
 static ps_code read_value(const ps_json *place, const quantity *kind, double factor, double *value, ps_error *error) {
     double number = 0.0;
     PS_TRY(ps_json_number(place, -INFINITY, INFINITY, &number, error));
-    if (!(number * factor >= kind->minimum && number * factor <= kind->maximum)) return implausible(place, kind, number * factor, error);
+    if (!(number * factor >= kind->minimum && number * factor <= kind->maximum)) return implausible(place, kind, factor, error);
     *value = number * factor;
     return PS_OK;
 }
 
-/* Finds which of its keys gives the quantity; place->value is NULL when none does. */
+/* Finds which of its keys gives the quantity; place->value is NULL when none does, or null where that may be. */
 static ps_code find_quantity(const ps_json *object, const quantity *kind, ps_json *place, double *factor, ps_error *error) {
     *place = ps_json_member(object, kind->keys[0]);
     *factor = kind->factors[0];
-    if (!kind->keys[1]) return PS_OK;
-    ps_json other = ps_json_member(object, kind->keys[1]);
+    ps_json other = kind->keys[1] ? ps_json_member(object, kind->keys[1]) : (ps_json){0};
     if (place->value && other.value)
         return ps_json_refuse(&other, error, "given although \"%s\" is there too; give one of them", kind->keys[0]);
     if (other.value) {
         *place = other;
         *factor = kind->factors[1];
     }
+    if (kind->may_be_null && ps_json_is_null(place)) place->value = NULL;
     return PS_OK;
 }
 
@@ -89,11 +92,6 @@ static ps_code read_pair(const ps_json *object, const quantity *kind, bool *give
     return PS_OK;
 }
 
-static ps_code require(const ps_json *object, const quantity *kind, bool given, ps_error *error) {
-    ps_json place = ps_json_member(object, kind->keys[0]);
-    return given ? PS_OK : ps_json_require(&place, error);
-}
-
 /* Fills names and keys with every key the aberrations object may have. */
 static void list_aberration_keys(char names[][KEY_TEXT], const char *keys[]) {
     for (int i = 0; i < PS_N_ABERRATIONS; i++) {
@@ -111,8 +109,8 @@ static void list_aberration_keys(char names[][KEY_TEXT], const char *keys[]) {
 /* names: the term's four keys. */
 static ps_code read_term(const ps_json *object, int term, char names[][KEY_TEXT], ps_optics *optics, ps_error *error) {
     bool given;
-    const quantity coefficient = {{names[0], names[1]}, {1.0, 10.0}, -1e12, 1e12, "A", NULL, 0.0};
-    const quantity angle = {{names[2], names[3]}, {1.0, M_PI / 180.0}, -4.0 * M_PI, 4.0 * M_PI, "rad", "deg", M_PI / 180.0};
+    const quantity coefficient = {{names[0], names[1]}, {1.0, 10.0}, -1e12, 1e12, "A", NULL, 0.0, false};
+    const quantity angle = {{names[2], names[3]}, {1.0, M_PI / 180.0}, -4.0 * M_PI, 4.0 * M_PI, "rad", "deg", M_PI / 180.0, false};
     PS_TRY(read_scalar(object, &coefficient, &given, &optics->C_A[term], error));
     if (ps_aberration_orders[term][1] == 0) return PS_OK;
     return read_scalar(object, &angle, &given, &optics->angle_rad[term], error);
@@ -156,7 +154,7 @@ static ps_code read_orientation(const ps_json *object, ps_optics *optics, ps_err
     return PS_OK;
 }
 
-/* What only two values together can show. */
+/* What only two values together can show, where both are given. */
 static ps_code check_together(const ps_json *object, const ps_optics *optics, ps_error *error) {
     ps_json place = ps_json_member(object, "detector_pitch_mrad");
     double largest = fmax(optics->detector_pitch_mrad[0], optics->detector_pitch_mrad[1]);
@@ -176,20 +174,15 @@ static ps_code check_together(const ps_json *object, const ps_optics *optics, ps
 static ps_code read_lens(const ps_json *object, ps_optics *optics, ps_error *error) {
     bool given;
     PS_TRY(read_scalar(object, &voltage, &given, &optics->voltage_V, error));
-    PS_TRY(require(object, &voltage, given, error));
     PS_TRY(read_scalar(object, &semiangle, &given, &optics->semiangle_mrad, error));
-    PS_TRY(require(object, &semiangle, given, error));
     return read_aberrations(object, optics, error);
 }
 
 static ps_code read_geometry(const ps_json *object, ps_optics *optics, ps_error *error) {
     bool given;
     PS_TRY(read_pair(object, &scan_step, &given, optics->scan_step_A, error));
-    PS_TRY(require(object, &scan_step, given, error));
     PS_TRY(read_pair(object, &pitch, &given, optics->detector_pitch_mrad, error));
-    PS_TRY(require(object, &pitch, given, error));
     PS_TRY(read_pair(object, &center, &given, optics->detector_center_px, error));
-    PS_TRY(require(object, &center, given, error));
     PS_TRY(read_scalar(object, &rotation, &given, &optics->rotation_deg, error));
     PS_TRY(read_orientation(object, optics, error));
     return check_together(object, optics, error);
@@ -203,7 +196,11 @@ static ps_code read_sample(const ps_json *object, ps_optics *optics, ps_error *e
 
 ps_code ps_optics_read(const ps_json *place, ps_optics *optics, ps_error *error) {
     const char *comment;
-    memset(optics, 0, sizeof *optics);
+    *optics = (ps_optics){.voltage_V = NAN,
+                          .semiangle_mrad = NAN,
+                          .scan_step_A = {NAN, NAN},
+                          .detector_pitch_mrad = {NAN, NAN},
+                          .detector_center_px = {NAN, NAN}};
     if (ps_quantem_fit_recognise(place)) return ps_quantem_fit_read(place, optics, error);
     PS_TRY(ps_json_object(place, optics_keys, sizeof optics_keys / sizeof *optics_keys, error));
     ps_json note = ps_json_member(place, "comment"), probe = ps_json_member(place, "vacuum_probe");
@@ -242,7 +239,9 @@ done:
     return code;
 }
 
+/* null where it is not given, as NAN is for plain numbers */
 static bool add_pair(cJSON *object, const char *key, const double pair[2]) {
+    if (isnan(pair[0])) return cJSON_AddNullToObject(object, key);
     return cJSON_AddItemToObject(object, key, cJSON_CreateDoubleArray(pair, 2));
 }
 

@@ -7,8 +7,9 @@
 #include "core/json.h"
 #include "optics/optics.h"
 
-/* where: what messages call the object (for example "configs/optics/mos2.json"). Unknown keys, missing ones, wrong types and
- * implausible values are PS_E_JOB with a JSON pointer; both forms of one quantity at once are refused. */
+/* where: what messages call the object (for example "configs/optics/mos2.json"). Unknown keys, wrong types and implausible values are
+ * PS_E_JOB with a JSON pointer; both forms of one quantity at once are refused. What is not given and has no default is NAN
+ * (ps_optics_missing). */
 ps_code ps_optics_from_json(const cJSON *json, const char *where, ps_optics *optics, ps_error *error);
 /* The same from a place inside a larger document. */
 ps_code ps_optics_read(const ps_json *place, ps_optics *optics, ps_error *error);

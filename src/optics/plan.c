@@ -201,6 +201,14 @@ static ps_code check_pixels(const ps_optics *optics, const ps_plan *plan, ps_err
                        "(%" PRId64 " are masked); check detector_center_px, detector_pitch_mrad and semiangle_mrad",
                        desc->detector_rows, desc->detector_columns, optics->semiangle_mrad, optics->detector_center_px[0],
                        optics->detector_center_px[1], plan->n_left_out);
+    if (desc->n_active + plan->n_left_out == desc->detector_rows * desc->detector_columns)
+        return PS_FAIL(error, PS_E_JOB,
+                       "the bright-field disc (%g mrad, %.1f x %.1f pixels in radius, centred at (%g, %g) px) covers all of the %" PRId64
+                       " x %" PRId64 " detector, so its edge was not recorded; check semiangle_mrad, detector_pitch_mrad and "
+                       "detector_center_px",
+                       optics->semiangle_mrad, optics->semiangle_mrad / optics->detector_pitch_mrad[0],
+                       optics->semiangle_mrad / optics->detector_pitch_mrad[1], optics->detector_center_px[0],
+                       optics->detector_center_px[1], desc->detector_rows, desc->detector_columns);
     if (plan->n_bright == 0)
         return PS_FAIL(error, PS_E_JOB,
                        "no usable pixel lies wholly inside the aperture (%" PRId64

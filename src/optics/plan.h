@@ -25,8 +25,9 @@ typedef struct {
     int64_t n_left_out;                          /* bad pixels that the aperture would have made active */
 } ps_plan;
 
-/* PS_E_JOB when nothing can be solved: no active pixel, no pixel with aperture 1, no alias, more than PS_MAX_ALIASES (the text
- * says which smaller upsampling would work). On error *plan is empty. Owned by the caller: ps_plan_free. */
+/* PS_E_JOB when nothing can be solved: no active pixel, nothing but active pixels (the disc's edge was not recorded), no pixel with
+ * aperture 1, no alias, more than PS_MAX_ALIASES (the text says which smaller upsampling would work). On error *plan is empty. Owned by the
+ * caller: ps_plan_free. */
 ps_code ps_plan_build(const ps_optics *optics, const ps_plan_options *options, ps_plan *plan, ps_error *error);
 void ps_plan_free(ps_plan *plan);
 /* Frees frequencies, aliases and priors, and keeps pixels and all counts: what is worth keeping of a plan that is not in use. */

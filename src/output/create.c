@@ -276,6 +276,8 @@ static ps_code create_optics(hid_t entry, const ps_output_spec *spec, int64_t in
     PS_GO(ps_h5_group(entry, name, "NXcollection", &group, error));
     PS_GO(ps_h5_text(group, "given", strlen(optics->given), optics->given, error));
     PS_GO(ps_h5_text(group, "used", strlen(optics->used), optics->used, error));
+    const char *origin = optics->origin ? optics->origin : "{}";
+    PS_GO(ps_h5_text(group, "origin", strlen(origin), origin, error));
     PS_GO(create_optics_numbers(group, optics, error));
     PS_GO(create_optics_arrays(group, optics, error));
     PS_GO(ps_h5_number(group, "dose", 0, "", error));

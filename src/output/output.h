@@ -36,8 +36,9 @@ const char *ps_stage_name(ps_stage stage);
 
 /* What one optics group contributes to the file; pointers are borrowed during ps_output_create. */
 typedef struct {
-    const char *given; /* the optics file's or object's text */
-    const char *used;  /* canonical JSON of what was used */
+    const char *given;  /* the optics file's or object's text */
+    const char *used;   /* canonical JSON of what was used */
+    const char *origin; /* JSON: where values come from that were not given; NULL: all were */
     const ps_plan *plan;
     const uint8_t *bad;                        /* [detector_rows, detector_columns] pixels left out, of any kind */
     int64_t n_bad_file, n_bad_mask, n_bad_hot; /* how many of each kind */

@@ -1,28 +1,38 @@
 #include "reconstruct/mean_pattern.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFINE_ADD(dtype, type, name)                                                                                                      \
-    static void add_##dtype(const void *counts, int64_t n_positions, int64_t n_pixels, double marker, double *sum, int64_t *marked) {      \
-        const type *pattern = counts;                                                                                                      \
-        for (int64_t p = 0; p < n_positions; p++, pattern += n_pixels)                                                                     \
-            for (int64_t k = 0; k < n_pixels; k++) {                                                                                       \
-                bool is_marked = marker > 0 && (double)pattern[k] == marker;                                                               \
-                sum[k] += is_marked ? 0 : (double)pattern[k];                                                                              \
-                marked[k] += is_marked;                                                                                                    \
-            }                                                                                                                              \
+/* Types with a marker use it; in floating types what is not finite is no count. */
+#define DEFINE_ADD(dtype, type, name)                                                                                   \
+    static void add_##dtype(const type *pattern, int64_t n_positions, int64_t n_pixels, double *sum, int64_t *marked) { \
+        double marker = ps_dtype_marker(dtype);                                                                         \
+        for (int64_t p = 0; p < n_positions; p++, pattern += n_pixels)                                                  \
+            for (int64_t k = 0; k < n_pixels; k++) {                                                                    \
+                double value = (double)pattern[k];                                                                      \
+                bool is_marked = !isfinite(value) || (marker > 0 && value == marker);                                   \
+                sum[k] += is_marked ? 0 : value;                                                                        \
+                marked[k] += is_marked;                                                                                 \
+            }                                                                                                           \
     }
 PS_DTYPES(DEFINE_ADD)
 #undef DEFINE_ADD
 
-static void add_patterns(ps_dtype dtype, const ps_loader_chunk *chunk, int64_t n_pixels, double *sum, int64_t *marked) {
+void ps_pattern_add(ps_dtype dtype, const void *counts, int64_t n_positions, int64_t n_pixels, double *sum, int64_t *marked) {
     switch (dtype) {
-#define X(d, type, name)                                                                                                                   \
-    case d: add_##d(chunk->counts, chunk->n_positions, n_pixels, ps_dtype_marker(d), sum, marked); break;
+#define X(d, type, name) \
+    case d: add_##d(counts, n_positions, n_pixels, sum, marked); break;
         PS_DTYPES(X)
 #undef X
     default: break;
+    }
+}
+
+void ps_pattern_mean(int64_t n_positions, int64_t n_pixels, const int64_t *marked, double *sum) {
+    for (int64_t k = 0; k < n_pixels; k++) {
+        int64_t n = n_positions - marked[k];
+        sum[k] = n > 0 ? sum[k] / (double)n : 0;
     }
 }
 
@@ -39,13 +49,10 @@ ps_code ps_mean_pattern(ps_loader *loader, const ps_loader_shape *shape, const c
         ps_loader_chunk chunk;
         PS_GO(ps_loader_next(loader, &chunk, &end, error));
         if (end) break;
-        add_patterns(shape->dtype, &chunk, n_pixels, mean, marked);
+        ps_pattern_add(shape->dtype, chunk.counts, chunk.n_positions, n_pixels, mean, marked);
         ps_loader_release(loader);
     }
-    for (int64_t k = 0; k < n_pixels; k++) {
-        int64_t n = shape->n_positions - marked[k];
-        mean[k] = n > 0 ? mean[k] / (double)n : 0;
-    }
+    ps_pattern_mean(shape->n_positions, n_pixels, marked, mean);
     if (n_marked) memcpy(n_marked, marked, (size_t)n_pixels * sizeof *marked);
 done:
     free(marked);

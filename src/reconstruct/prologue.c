@@ -26,6 +26,7 @@ ps_code ps_run_plan_build(const ps_job *job, ps_run_plan *plan, ps_error *error)
     ps_file_masks masks = {0};
     PS_GO(open_series(job, plan, &masks, error));
     PS_GO(ps_prologue_form_groups(job, &masks, plan, error));
+    PS_GO(ps_prologue_complete_optics(job, plan, error));
     PS_GO(ps_prologue_plan_groups(job, plan, error));
     PS_GO(ps_prologue_warn(job, plan, error));
 done:
@@ -41,6 +42,8 @@ void ps_run_plan_free(ps_run_plan *plan) {
         free(group->source);
         free(group->given);
         free(group->used);
+        free(group->origin);
+        free(group->look.no_disc);
         free(group->bad);
         free(group->frames);
         ps_plan_free(&group->plan);
@@ -70,6 +73,10 @@ ps_code ps_run_plan_memory(const ps_job *job, ps_run_plan *plan, const ps_backen
         ops->memory_plan(&plan->groups[at].plan.desc, ps_job_methods(job), plan->dtype, budget, PS_MOST_FRAMES_PER_BATCH, memory, error);
     if (!was_open) ps_run_group_close(plan, at);
     return code;
+}
+
+ps_reader_options ps_job_reader_options(const ps_job *job) {
+    return (ps_reader_options){.scan_rows = job->series.scan_rows, .scan_columns = job->series.scan_columns};
 }
 
 ps_methods ps_job_methods(const ps_job *job) {

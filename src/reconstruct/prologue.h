@@ -10,6 +10,7 @@
 #include "input/reader.h"
 #include "input/series.h"
 #include "job/job.h"
+#include "optics/measure.h"
 #include "optics/plan.h"
 
 /* Why a pixel is left out; bits of ps_run_group.bad. A pixel counts once, for the first of file, mask, hot that names it. */
@@ -21,12 +22,25 @@ typedef struct {
     char *unreadable;  /* why it cannot be opened; NULL: it can */
 } ps_run_frame;
 
+/* What some patterns of a group's first readable recording show. */
+typedef struct {
+    int64_t frame;       /* index of the recording; -1: none was looked at */
+    int64_t n_positions; /* that were read */
+    int64_t n_marked;    /* pixels, not masked, that hold no count at some of them */
+    int64_t n_hot;       /* pixels, not masked, that are hot at the job's hot_sigma, or clearly so where the job has none */
+    bool has_disc;
+    ps_disc disc;  /* radius in mrad; in pixels where the pitch is not known */
+    char *no_disc; /* why none could be measured; NULL: it was */
+} ps_run_look;
+
 /* Frames with identical optics and identical pixel mask: what one prepared system serves. */
 typedef struct {
     ps_optics optics;
     char *source; /* the optics file's path; NULL: inline in the job */
     char *given;  /* the optics file's or object's text */
     char *used;   /* canonical JSON of what is used */
+    char *origin; /* JSON: where each of its values that a recording can tell comes from */
+    ps_run_look look;
     uint8_t *bad; /* [detector_rows, detector_columns] PS_BAD_* bits, 0: good */
     int64_t n_bad_file, n_bad_mask, n_bad_hot;
     int64_t n_frames;
@@ -49,7 +63,8 @@ typedef struct {
     char **warnings; /* [n_warnings] what a user should know before starting */
 } ps_run_plan;
 
-/* job: a reconstruct job. Opens every recording's headers (no counts are read). A recording that cannot be opened is recorded in its frame
+/* job: a reconstruct job. Opens every recording's headers; counts are read only where optics leave open what the disc in a mean pattern
+ * tells. A recording that cannot be opened is recorded in its frame
  * and only fails the call (PS_E_INPUT) when none can. PS_E_JOB or PS_E_INPUT for anything that makes the whole series impossible: frames
  * whose scan, detector or dtype differ (all are listed), optics that cannot be used, no active pixel, too many aliases. On error
  * *plan is empty. Owned by the caller: ps_run_plan_free. */
@@ -57,6 +72,12 @@ ps_code ps_run_plan_build(const ps_job *job, ps_run_plan *plan, ps_error *error)
 /* The recordings only, for tasks without optics: no groups, no upsampling, no warnings. */
 ps_code ps_run_plan_open(const ps_job *job, ps_run_plan *plan, ps_error *error);
 void ps_run_plan_free(ps_run_plan *plan);
+
+/* Looks at some patterns of the groups' first recordings and adds warnings where they and the optics do not fit together. */
+ps_code ps_run_plan_look(const ps_job *job, ps_run_plan *plan, ps_error *error);
+
+/* How a job's recordings are to be read. */
+ps_reader_options ps_job_reader_options(const ps_job *job);
 
 /* The group's plan with all frequencies and aliases, for ps_backend_ops.system_create; closing drops them again (a series may have hundreds
  * of optics). Opening an open group does nothing. */

@@ -47,7 +47,7 @@ static ps_code read_headers(const ps_job *job, const ps_series_item *item, int64
                             ps_error *error) {
     ps_code code = PS_OK;
     ps_reader *reader = NULL;
-    ps_reader_options options = {.scan_rows = job->series.scan_rows, .scan_columns = job->series.scan_columns};
+    ps_reader_options options = ps_job_reader_options(job);
     PS_GO(ps_reader_open(item->source, &options, &reader, error));
     frame->info = reader->info;
     PS_GO(ps_reader_scan_shape(reader, &options, &frame->info.scan_rows, &frame->info.scan_columns, error));

@@ -29,6 +29,7 @@ static char *fill_stem(const char *pattern, const char *stem) {
 /* A series' one optics is read for the first frame and copied for the others. */
 static ps_code copy_optics(const ps_run_group *from, ps_run_group *group, ps_error *error) {
     group->optics = from->optics;
+    group->look.frame = -1;
     group->source = from->source ? strdup(from->source) : NULL;
     group->given = strdup(from->given);
     group->used = strdup(from->used);
@@ -38,6 +39,7 @@ static ps_code copy_optics(const ps_run_group *from, ps_run_group *group, ps_err
 
 /* Fills optics, source, given and used of the group; on error the caller frees what is there. */
 static ps_code read_optics(const ps_job *job, const ps_series_item *item, ps_run_group *group, ps_error *error) {
+    group->look.frame = -1;
     if (job->optics.source == PS_OPTICS_INLINE) {
         PS_TRY(ps_optics_from_json(job->optics.json, "/optics", &group->optics, error));
         group->given = cJSON_PrintUnformatted(job->optics.json);
@@ -158,7 +160,7 @@ static ps_code build_plan(const ps_job *job, const ps_run_plan *plan, const ps_r
                                .bad = group->bad,
                                .mirrored_probe = job->mirrored_probe};
     ps_code code = ps_plan_build(&group->optics, &options, built, error);
-    if (code != PS_OK) ps_error_prefix(error, "%s: ", group->source ? group->source : "/optics");
+    if (code != PS_OK) ps_error_prefix(error, "%s", ps_prologue_group_name(group));
     return code;
 }
 
@@ -193,7 +195,9 @@ static ps_code choose_grid(const ps_job *job, ps_run_plan *plan, ps_error *error
 ps_code ps_prologue_plan_groups(const ps_job *job, ps_run_plan *plan, ps_error *error) {
     PS_TRY(choose_grid(job, plan, error));
     for (int64_t i = 0; i < plan->n_groups; i++) {
-        PS_TRY(rebuild(job, plan, i, error));
+        ps_code code = rebuild(job, plan, i, error);
+        if (code == PS_E_JOB) ps_prologue_explain(job, plan, &plan->groups[i], error);
+        PS_TRY(code);
         ps_plan_drop_frequencies(&plan->groups[i].plan);
     }
     return PS_OK;

@@ -15,9 +15,20 @@ typedef struct {
 /* Opens every recording; fills plan->frames and the shapes all have in common. */
 ps_code ps_prologue_open_frames(const ps_job *job, ps_run_plan *plan, ps_file_masks *masks, ps_error *error);
 void ps_prologue_free_masks(ps_file_masks *masks);
-/* Reads optics, puts frames into groups, builds each group's outline and what follows from all of them. */
+/* Reads optics and puts frames into groups; what optics leave open comes from the recordings; then each group's outline and what follows
+ * from all of them. */
 ps_code ps_prologue_form_groups(const ps_job *job, const ps_file_masks *masks, ps_run_plan *plan, ps_error *error);
+ps_code ps_prologue_complete_optics(const ps_job *job, ps_run_plan *plan, ps_error *error);
 ps_code ps_prologue_plan_groups(const ps_job *job, ps_run_plan *plan, ps_error *error);
 ps_code ps_prologue_warn(const ps_job *job, ps_run_plan *plan, ps_error *error);
+
+/* The group's first readable frame; -1: none is. */
+int64_t ps_prologue_first_readable(const ps_run_plan *plan, const ps_run_group *group);
+/* Fills the group's look unless it is filled. A recording that turns out unreadable leaves it empty, with no_disc saying why. */
+ps_code ps_prologue_look(const ps_job *job, const ps_run_plan *plan, ps_run_group *group, ps_error *error);
+/* Puts behind the error's text what the group's first recording shows of the disc, where that can be measured. */
+void ps_prologue_explain(const ps_job *job, const ps_run_plan *plan, ps_run_group *group, ps_error *error);
+const char *ps_prologue_group_name(const ps_run_group *group); /* for messages */
+ps_code ps_prologue_add_warning(ps_run_plan *plan, ps_error *error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "optics/doubts.h"
 #include "reconstruct/prologue_parts.h"
 
 static const double worth_saying = 0.02; /* relative difference, and missing part of the disc */
 
-static ps_code warn(ps_run_plan *plan, ps_error *error, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static ps_code warn(ps_run_plan *plan, ps_error *error, const char *format, ...) {
+ps_code ps_prologue_add_warning(ps_run_plan *plan, ps_error *error, const char *format, ...) {
     char *text = NULL;
     va_list arguments;
     va_start(arguments, format);
@@ -28,7 +28,7 @@ static ps_code warn(ps_run_plan *plan, ps_error *error, const char *format, ...)
     return PS_OK;
 }
 
-static const char *name_of(const ps_run_group *group) {
+const char *ps_prologue_group_name(const ps_run_group *group) {
     return group->source ? group->source : "/optics";
 }
 
@@ -36,14 +36,32 @@ static bool differs(double found, double given) {
     return isfinite(found) && found > 0.0 && fabs(found / given - 1.0) > worth_saying;
 }
 
+/* What a ratio of two values of one quantity says about their units. */
+static const char *unit_slip(double ratio) {
+    static const struct {
+        double ratio;
+        const char *says;
+    } slips[] = {{10.0, "they differ by 10, as nm and A do"},
+                 {1000.0, "they differ by 1000, as rad and mrad or kV and V do"},
+                 {2.0, "they differ by 2: was the detector or the scan binned?"},
+                 {4.0, "they differ by 4: was the detector or the scan binned?"}};
+    double larger = ratio > 1.0 ? ratio : 1.0 / ratio;
+    for (size_t i = 0; i < sizeof slips / sizeof *slips; i++)
+        if (fabs(larger / slips[i].ratio - 1.0) <= worth_saying) return slips[i].says;
+    return NULL;
+}
+
 static ps_code compare(ps_run_plan *plan, const ps_run_group *group, const char *what, double recorded, double given, ps_error *error) {
     if (!differs(recorded, given)) return PS_OK;
-    return warn(plan, error, "%s: %s is %g, but the recording %s says %g; the optics are used", name_of(group), what, given,
-                plan->series.items[group->frames[0]].stem, recorded);
+    const char *slip = unit_slip(recorded / given), *stem = plan->series.items[ps_prologue_first_readable(plan, group)].stem;
+    return ps_prologue_add_warning(plan, error, "%s: %s is %g, but the recording %s says %g; the optics are used%s%s",
+                                   ps_prologue_group_name(group), what, given, stem, recorded, slip ? "; " : "", slip ? slip : "");
 }
 
 static ps_code compare_recording(ps_run_plan *plan, const ps_run_group *group, ps_error *error) {
-    const ps_recording *info = &plan->frames[group->frames[0]].info;
+    int64_t frame = ps_prologue_first_readable(plan, group);
+    if (frame < 0) return PS_OK;
+    const ps_recording *info = &plan->frames[frame].info;
     const ps_optics *optics = &group->optics;
     PS_TRY(compare(plan, group, "voltage_V", info->voltage_V, optics->voltage_V, error));
     for (int axis = 0; axis < 2; axis++) {
@@ -74,25 +92,36 @@ static ps_code check_disc(ps_run_plan *plan, const ps_run_group *group, ps_error
     double missing = missing_fraction(plan, &group->optics);
     int64_t active = group->plan.desc.n_active, left_out = group->plan.n_left_out;
     if (missing > worth_saying)
-        PS_TRY(warn(plan, error, "%s: %.0f %% of the bright-field disc lies beyond the detector's edge", name_of(group), 100.0 * missing));
+        PS_TRY(ps_prologue_add_warning(plan, error, "%s: %.0f %% of the bright-field disc lies beyond the detector's edge",
+                                       ps_prologue_group_name(group), 100.0 * missing));
     if ((double)left_out > worth_saying * (double)(active + left_out))
-        PS_TRY(
-            warn(plan, error, "%s: %" PRId64 " of the disc's %" PRId64 " pixels are masked", name_of(group), left_out, active + left_out));
+        PS_TRY(ps_prologue_add_warning(plan, error, "%s: %" PRId64 " of the disc's %" PRId64 " pixels are masked",
+                                       ps_prologue_group_name(group), left_out, active + left_out));
     return PS_OK;
 }
 
 static ps_code check_upsampling(ps_run_plan *plan, const ps_run_group *group, ps_error *error) {
     int64_t needed = ps_plan_auto_upsampling(&group->optics);
     if (plan->upsampling >= needed) return PS_OK;
-    return warn(plan, error, "%s: upsampling %" PRId64 " is given, but these optics carry detail that needs %" PRId64, name_of(group),
-                plan->upsampling, needed);
+    return ps_prologue_add_warning(plan, error, "%s: upsampling %" PRId64 " is given, but these optics carry detail that needs %" PRId64,
+                                   ps_prologue_group_name(group), plan->upsampling, needed);
+}
+
+static ps_code check_plausible(ps_run_plan *plan, const ps_run_group *group, ps_error *error) {
+    enum { MOST_DOUBTS = 4 };
+    char doubts[MOST_DOUBTS][PS_DOUBT_TEXT];
+    int n = ps_optics_doubts(&group->optics, MOST_DOUBTS, doubts);
+    for (int i = 0; i < n; i++) PS_TRY(ps_prologue_add_warning(plan, error, "%s: %s", ps_prologue_group_name(group), doubts[i]));
+    return PS_OK;
 }
 
 ps_code ps_prologue_warn(const ps_job *job, ps_run_plan *plan, ps_error *error) {
     if (job->mirrored_probe)
-        PS_TRY(warn(plan, error, "probe_form \"published\" mirrors the probe: right for even aberrations only, for comparison"));
+        PS_TRY(ps_prologue_add_warning(plan, error,
+                                       "probe_form \"published\" mirrors the probe: right for even aberrations only, for comparison"));
     for (int64_t i = 0; i < plan->n_groups; i++) {
         PS_TRY(compare_recording(plan, &plan->groups[i], error));
+        PS_TRY(check_plausible(plan, &plan->groups[i], error));
         PS_TRY(check_disc(plan, &plan->groups[i], error));
         PS_TRY(check_upsampling(plan, &plan->groups[i], error));
     }

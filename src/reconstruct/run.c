@@ -44,7 +44,7 @@ typedef struct {
 /* ---- before the output exists ------------------------------------------------------------------------------------------------- */
 
 static ps_code open_loader(session *s, ps_error *error) {
-    s->shape = (ps_loader_shape){.options = {.scan_rows = s->job->series.scan_rows, .scan_columns = s->job->series.scan_columns},
+    s->shape = (ps_loader_shape){.options = ps_job_reader_options(s->job),
                                  .n_positions = s->run.scan_rows * s->run.scan_columns,
                                  .detector_rows = s->run.detector_rows,
                                  .detector_columns = s->run.detector_columns,
@@ -89,6 +89,8 @@ static ps_code agree_on_inputs(const session *s, ps_error *error) {
 static ps_code prepare_rank(session *s, ps_error *error) {
     PS_TRY(ps_cluster_agree(s->cluster, ps_run_plan_build(s->job, &s->run, error), error));
     PS_TRY(agree_on_inputs(s, error));
+    ps_code looked = s->cluster->rank == 0 ? ps_run_plan_look(s->job, &s->run, error) : PS_OK;
+    PS_TRY(ps_cluster_agree(s->cluster, looked, error));
     s->group_mean = calloc((size_t)s->run.n_groups, sizeof *s->group_mean);
     ps_code code = s->group_mean ? PS_OK : PS_FAIL(error, PS_E_MEMORY, "cannot allocate the list of mean patterns");
     if (code == PS_OK) code = open_loader(s, error);
@@ -118,6 +120,7 @@ static void describe_optics(const session *s, ps_output_optics *optics) {
         const ps_run_group *group = &s->run.groups[g];
         optics[g] = (ps_output_optics){.given = group->given,
                                        .used = group->used,
+                                       .origin = group->origin,
                                        .plan = &group->plan,
                                        .bad = group->bad,
                                        .n_bad_file = group->n_bad_file,

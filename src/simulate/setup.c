@@ -26,6 +26,10 @@ static ps_code load_optics(const ps_job *job, ps_optics *optics, ps_error *error
                        "/optics/per_frame: a simulation has one optics, expected an object or a file; "
                        "/simulate/defocus_step_A changes it from frame to frame");
     }
+    const char *missing = ps_optics_missing(optics);
+    if (missing)
+        return PS_FAIL(error, PS_E_JOB, "%s: /%s: missing; it is required where there is no recording that could tell it",
+                       job->optics.path ? job->optics.path : "/optics", missing);
     if (optics->thickness_A != 0.0 || optics->tilt_mrad[0] != 0.0 || optics->tilt_mrad[1] != 0.0)
         return PS_FAIL(error, PS_E_JOB,
                        "/optics: found thickness_A %g and tilt_mrad [%g, %g], expected 0: the simulation scatters in a single thin slice",

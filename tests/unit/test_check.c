@@ -109,7 +109,7 @@ static void wrong_jobs_end_with_2_and_a_reason(void **state) {
     assert_refused("--set methods.fase.strength=1", "/methods/fase: unknown key", "\"phase\"");
     assert_refused("--set upsampling=two", "/upsampling: found \"two\"", "whole number");
     assert_refused("--set optics.semiangle_mrad=0.01", "/optics/semiangle_mrad: found 0.01", "0.01 rad would be 10 mrad");
-    assert_refused("--set optics.voltage_V=null", "/optics/voltage_V: found null", "a number");
+    assert_refused("--set optics.voltage_V=null", "/optics: /voltage_V: missing", "scan_1 does not tell it");
     assert_refused("--set methods.phase.strength=0", "/methods/phase/strength: found 0", "above 0");
     assert_refused("--set 'series.files=[\"none_*.npy\"]'", "none_*.npy", "nothing matches");
     assert_refused("--set 'series.files=[\"job.json\"]'", "job.json", "");

@@ -9,9 +9,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "optics/circle.h"
 #include "optics/measure.h"
+#include "reconstruct/sample_pattern.h"
 
 enum { MOST = 200 * 200, FINE = 8 };
 
@@ -145,6 +147,25 @@ static void patterns_without_a_disc_are_refused(void **state) {
     assert_none(mean, 1, 1, "larger than the detector");
 }
 
+/* A real recording, whose centre and radius were fitted with the reconstruction. */
+static void a_recording_agrees_with_its_optics(void **state) {
+    (void)state;
+    const char *path = PS_SOURCE_DIR "/../shared/data/virus/virus_000_master.h5";
+    const double pitch[2] = {0.068084, 0.068084};
+    ps_pattern_sample sample;
+    ps_disc disc;
+    ps_error error = {0};
+    if (access(path, R_OK) != 0) skip();
+    if (ps_sample_pattern(path, NULL, &sample, &error) != PS_OK) fail_msg("%s", error.text);
+    assert_int_equal(sample.n_positions, 16129);
+    if (ps_disc_measure(sample.mean, NULL, sample.detector_rows, sample.detector_columns, pitch, &disc, &error) != PS_OK)
+        fail_msg("%s", error.text);
+    assert_true(fabs(disc.center_px[0] - 19.096) <= 0.15 && fabs(disc.center_px[1] - 20.609) <= 0.15);
+    assert_true(fabs(disc.radius / 1.03 - 1) <= 0.015);
+    assert_false(disc.is_clipped);
+    ps_pattern_sample_free(&sample);
+}
+
 static void circles_are_fitted(void **state) {
     (void)state;
     double points[2 * 40], center[2], radius;
@@ -158,7 +179,8 @@ static void circles_are_fitted(void **state) {
     assert_true(fabs(center[0] - 1000) <= 1e-8 && fabs(center[1] + 30) <= 1e-8 && fabs(radius - 7) <= 1e-8);
     points[10] += 20; /* an outlier */
     assert_int_equal(ps_circle_fit(points, 40, center, &radius, &error), PS_OK);
-    if (!(fabs(center[0] - 1000) <= 1e-6 && fabs(center[1] + 30) <= 1e-6 && fabs(radius - 7) <= 1e-6)) fail_msg("%g %g %g", center[0], center[1], radius);
+    if (!(fabs(center[0] - 1000) <= 1e-6 && fabs(center[1] + 30) <= 1e-6 && fabs(radius - 7) <= 1e-6))
+        fail_msg("%g %g %g", center[0], center[1], radius);
     for (int i = 0; i < 40; i++) points[2 * i] = points[2 * i + 1] = i;
     assert_int_equal(ps_circle_fit(points, 40, center, &radius, &error), PS_E_INPUT);
     ps_error_clear(&error);
@@ -171,6 +193,7 @@ int main(void) {
         cmocka_unit_test(noise_and_bad_pixels_do_not_move_it),
         cmocka_unit_test(a_clipped_disc_is_completed),
         cmocka_unit_test(patterns_without_a_disc_are_refused),
+        cmocka_unit_test(a_recording_agrees_with_its_optics),
         cmocka_unit_test(circles_are_fitted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

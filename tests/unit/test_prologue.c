@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,19 @@ static void write_npy(const char *name, const char *type, const char *shape, siz
     fclose(file);
 }
 
+/* 24 equal positions of a disc with its centre at (7.2, 8.1) and a radius of 5 pixels; hot: a pixel that counts too much, -1: none. */
+static void write_disc(const char *name, int hot) {
+    static uint8_t data[24 * 256 * 2];
+    for (int i = 0; i < 24 * 256; i++) {
+        double distance = hypot(i % 256 / 16 - 7.2, i % 16 - 8.1) - 5.0;
+        int counts = distance < -0.5 ? 200 : distance > 0.5 ? 0 : (int)(200 * (0.5 - distance));
+        if (i % 256 == hot) counts = 60000;
+        data[2 * i] = (uint8_t)counts;
+        data[2 * i + 1] = (uint8_t)(counts >> 8);
+    }
+    write_npy(name, "<u2", "(4, 6, 16, 16)", sizeof data, data);
+}
+
 static int write_recordings(void **state) {
     (void)state;
     assert_non_null(mkdtemp(directory));
@@ -54,6 +68,8 @@ static int write_recordings(void **state) {
     write_npy("other.npy", "<u2", "(4, 6, 16, 18)", 4 * 6 * 16 * 18 * 2, NULL);
     write_npy("short.npy", "<u2", "(23, 16, 16)", 23 * 16 * 16 * 2, NULL);
     write_text("damaged.npy", "this is not a recording");
+    write_disc("disc.npy", -1);
+    write_disc("hot.npy", 3 * 16 + 8);
     uint8_t mask[256] = {0};
     mask[0] = mask[7 * 16 + 7] = 1;
     write_npy("mask.npy", "|u1", "(16, 16)", sizeof mask, mask);
@@ -187,7 +203,7 @@ static void unreadable_recordings_do_not_stop_the_others(void **state) {
     accept_with(JOB("\"damaged.npy\",\"scan_8.npy\",\"short.npy\"", OPTICS("0", "0.5"), ""), "series.scan_shape=[4,6]", &job, &plan);
     assert_int_equal(plan.n_unreadable, 2);
     assert_non_null(plan.frames[0].unreadable);
-    assert_int_equal(plan.frames[0].group, -1);
+    assert_int_equal(plan.frames[0].group, 0);
     assert_int_equal(plan.frames[1].group, 0);
     assert_non_null(strstr(plan.frames[2].unreadable, "23"));
     release(&job, &plan);
@@ -217,6 +233,71 @@ static void doubtful_settings_are_warned_about(void **state) {
     release(&job, &plan);
 }
 
+static ps_run_plan looked_at(const char *text, const char *setting, ps_job *job) {
+    ps_run_plan plan;
+    ps_error error = {0};
+    accept_with(text, setting, job, &plan);
+    if (ps_run_plan_look(job, &plan, &error) != PS_OK) fail_msg("%s", error.text);
+    return plan;
+}
+
+static void the_disc_fills_what_optics_leave_open(void **state) {
+    (void)state;
+    ps_job job;
+    ps_run_plan plan = looked_at(JOB("\"damaged.npy\",\"disc.npy\"", OPTICS("0", "0.5"), ""), "optics.detector_center_px=null", &job);
+    const ps_run_group *group = &plan.groups[0];
+    assert_true(fabs(group->optics.detector_center_px[0] - 7.2) <= 0.1 && fabs(group->optics.detector_center_px[1] - 8.1) <= 0.1);
+    assert_non_null(strstr(group->origin, "\"detector_center_px\":\"mean of 24 patterns of frame 1\""));
+    assert_null(strstr(group->origin, "semiangle"));
+    assert_non_null(strstr(group->used, "\"detector_center_px\":[7."));
+    assert_int_equal(plan.n_warnings, 0);
+    release(&job, &plan);
+    const char *open[] = {"optics.semiangle_mrad=null", "optics.detector_pitch_mrad=null"};
+    for (int i = 0; i < 2; i++) {
+        plan = looked_at(JOB("\"disc.npy\"", OPTICS("0", "0.5"), ""), open[i], &job);
+        assert_true(fabs(plan.groups[0].optics.semiangle_mrad - 10.0) <= 0.2);
+        assert_true(fabs(plan.groups[0].optics.detector_pitch_mrad[1] - 2.0) <= 0.04);
+        assert_int_equal(plan.n_warnings, 0);
+        release(&job, &plan);
+    }
+}
+
+static void open_optics_without_an_answer_are_refused(void **state) {
+    (void)state;
+    assert_refused(JOB("\"disc.npy\"", "{\"semiangle_mrad\":10,\"detector_pitch_mrad\":[2,2],\"scan_step_A\":[1,1]}", ""), PS_E_JOB,
+                   "/optics: /voltage_V: missing", "disc does not tell it");
+    assert_refused(JOB("\"disc.npy\"", "{\"voltage_V\":3e5,\"scan_step_A\":[1,1]}", ""), PS_E_JOB, "/semiangle_mrad: missing",
+                   "one of semiangle_mrad and detector_pitch_mrad");
+    assert_refused(
+        JOB("\"scan_8.npy\"", "{\"voltage_V\":3e5,\"semiangle_mrad\":10,\"detector_pitch_mrad\":[2,2],\"scan_step_A\":[1,1]}", ""),
+        PS_E_JOB, "cannot be measured in scan_8", "no counts");
+    assert_refused(
+        JOB("\"disc.npy\"", "{\"voltage_V\":3e5,\"semiangle_mrad\":10,\"detector_pitch_mrad\":[0.5,0.5],\"scan_step_A\":[1,1]}", ""),
+        PS_E_JOB, "covers all of the 16 x 16 detector", "a radius of 5.");
+}
+
+static void frames_and_optics_that_do_not_fit_are_warned_about(void **state) {
+    (void)state;
+    ps_job job;
+    ps_run_plan plan = looked_at(JOB("\"disc.npy\"", OPTICS("0", "0.5"), ""), NULL, &job);
+    assert_int_equal(plan.n_warnings, 0);
+    release(&job, &plan);
+    plan = looked_at(JOB("\"disc.npy\"", OPTICS("0", "0.5"), ""), "optics.detector_center_px=[3,8]", &job);
+    assert_true(warned(&plan, "detector_center_px is (3, 8), but the bright-field disc of disc lies at (7.2, 8.1)"));
+    release(&job, &plan);
+    plan = looked_at(JOB("\"disc.npy\"", OPTICS("0", "0.5"), ""), "optics.detector_pitch_mrad=[4,4]", &job);
+    assert_true(warned(&plan, "2 times larger (was the detector binned"));
+    release(&job, &plan);
+    plan = looked_at(JOB("\"scan_8.npy\"", OPTICS("0", "0.5"), ""), NULL, &job);
+    assert_true(warned(&plan, "cannot be compared with scan_8: there is no bright-field disc"));
+    release(&job, &plan);
+    plan = looked_at(JOB("\"hot.npy\"", OPTICS("0", "0.5"), ""), NULL, &job);
+    assert_true(warned(&plan, "1 pixels count more than 2 times"));
+    assert_int_equal(plan.groups[0].look.n_hot, 1);
+    assert_true(plan.groups[0].look.has_disc && fabs(plan.groups[0].look.disc.radius - 10.0) <= 0.2);
+    release(&job, &plan);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_optics_is_one_group),
@@ -225,6 +306,9 @@ int main(void) {
         cmocka_unit_test(unreadable_recordings_do_not_stop_the_others),
         cmocka_unit_test(different_shapes_are_refused_with_the_list),
         cmocka_unit_test(doubtful_settings_are_warned_about),
+        cmocka_unit_test(the_disc_fills_what_optics_leave_open),
+        cmocka_unit_test(open_optics_without_an_answer_are_refused),
+        cmocka_unit_test(frames_and_optics_that_do_not_fit_are_warned_about),
     };
     return cmocka_run_group_tests(tests, write_recordings, remove_recordings);
 }

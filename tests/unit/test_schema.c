@@ -22,6 +22,8 @@
     "\"detector_center_px\":[3,4],\"rotation_deg\":5,\"detector_transpose\":true,\"detector_flip\":[true,false],"                          \
     "\"aberrations\":{\"C10_A\":-80,\"C12_nm\":3,\"phi12_deg\":4,\"C30_A\":1e7,\"phi56_rad\":0.5},\"tilt_mrad\":[1,2],\"thickness_nm\":3," \
     "\"vacuum_probe\":null}"
+#define THIN_OPTICS \
+    "{\"voltage_kV\":300,\"semiangle_mrad\":20,\"scan_step_nm\":[0.4,0.5],\"detector_pitch_mrad\":[1,2],\"detector_center_px\":[3,4]}"
 #define FIT                                                                                                                         \
     "{\"schema\":2,\"git\":null,\"result\":{\"aberrations\":{\"C10\":-12.5,\"C12\":3,\"phi12\":0.25},\"rotation_angle_deg\":165.5," \
     "\"com_reversed\":true,\"voltage_kV\":300,\"semiangle_mrad\":21.4,\"scan_sampling_A\":[0.25,0.5],\"bf_center\":[31.5,32.5],"    \
@@ -37,6 +39,8 @@ static const char *const full_jobs[] = {
     "{\"task\":\"reconstruct\",\"series\":{\"files\":\"a\"},\"optics\":{\"per_frame\":\"f/{stem}.json\"},"
     "\"methods\":{\"complex\":{\"strength\":\"auto\"}},\"output\":{\"file\":\"o.h5\"},\"compute\":{\"precision\":\"reference\"}}",
     "{\"task\":\"reconstruct\",\"series\":{\"files\":[\"a\"]},\"optics\":" FIT ",\"methods\":{\"ssb\":{}},\"output\":{\"file\":\"o.h5\"}}",
+    "{\"task\":\"simulate\",\"optics\":" THIN_OPTICS ",\"simulate\":{\"output_master\":\"s_master.h5\",\"scan_shape\":[8,9],"
+    "\"detector_shape\":[10,11]}}",
     "{\"task\":\"histogram\",\"series\":{\"files\":[\"a\"]},\"output\":{\"file\":\"o.h5\"},"
     "\"histogram\":{\"bins\":10,\"range\":[0,5],\"centre\":\"median\"}}",
     "{\"task\":\"simulate\",\"optics\":\"optics.json\",\"simulate\":{\"output_master\":\"s_{frame}_master.h5\",\"scan_shape\":[8,9],"
