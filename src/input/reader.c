@@ -3,11 +3,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "input/clean.h"
+#include "input/positions.h"
 #include "input/reader_formats.h"
 #include "input/source.h"
 
@@ -55,14 +58,25 @@ ps_code ps_reader_open(const char *source, const ps_reader_options *options, ps_
     *reader = NULL;
     PS_GO(ps_source_split(source, &parts, error));
     PS_GO(find_format(parts.path, parts.dataset, &ops, error));
-    PS_GO(ops->open(parts.path, parts.dataset, options ? options : &nothing_asked, reader, error));
+    if (!options) options = &nothing_asked;
+    PS_GO(ops->open(parts.path, parts.dataset, options, reader, error));
+    if (options->exclude_invalid) PS_GO(ps_clean_wrap(reader, error));
+    if (ps_positions_asked(options)) PS_GO(ps_positions_wrap(reader, options, error));
 done:
     ps_source_free(&parts);
+    if (code != PS_OK) {
+        ps_reader_close(*reader);
+        *reader = NULL;
+    }
     return code;
 }
 
 void ps_reader_close(ps_reader *reader) {
-    if (reader) reader->ops->close(reader);
+    if (!reader) return;
+    ps_reader *inner = reader->inner;
+    free(reader->notes);
+    reader->ops->close(reader);
+    ps_reader_close(inner);
 }
 
 ps_code ps_reader_read(ps_reader *reader, int64_t first_position, int64_t n_positions, void *counts, ps_error *error) {
@@ -76,7 +90,32 @@ ps_code ps_reader_read(ps_reader *reader, int64_t first_position, int64_t n_posi
 ps_code ps_reader_mask(ps_reader *reader, uint8_t *bad, bool *present, ps_error *error) {
     *present = false;
     memset(bad, 0, (size_t)(reader->info.detector_rows * reader->info.detector_columns));
-    return reader->ops->mask ? reader->ops->mask(reader, bad, present, error) : PS_OK;
+    while (reader && !reader->ops->mask) reader = reader->inner;
+    return reader ? reader->ops->mask(reader, bad, present, error) : PS_OK;
+}
+
+/* Readers in front of a format's reader keep no notes of their own. */
+const char *ps_reader_notes(const ps_reader *reader) {
+    while (reader->inner) reader = reader->inner;
+    return reader->notes ? reader->notes : "";
+}
+
+void ps_reader_note(ps_reader *reader, const char *format, ...) {
+    char line[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    char *longer = NULL;
+    if (asprintf(&longer, "%s%s%s", reader->notes ? reader->notes : "", reader->notes ? "\n" : "", line) < 0)
+        return; /* a lost note is not worth failing for */
+    free(reader->notes);
+    reader->notes = longer;
+}
+
+ps_invalid_counts ps_reader_invalid(const ps_reader *reader) {
+    while (reader && !reader->ops->invalid) reader = reader->inner;
+    return reader ? reader->ops->invalid(reader) : (ps_invalid_counts){0};
 }
 
 /* "1 x 12, 2 x 6, 3 x 4": pairs whose product is n, the squarest last; as many as fit. */

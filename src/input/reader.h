@@ -1,7 +1,8 @@
 /* One recording (a 4D-STEM frame) behind one interface; one file per format implements it.
  *
- * A format is chosen by looking into the file, never by its name alone. Readers are rank-local and not thread-safe unless said;
- * they never modify a file. Shapes, counts and sizes are 64-bit. */
+ * A format is chosen by looking into the file, never by its name alone. Readers are rank-local and not thread-safe; they take
+ * ps_hdf5_lock themselves where they need it (do not hold it around a read: decoding needs no lock). They never modify a file. Shapes,
+ * counts and sizes are 64-bit. */
 #ifndef PS_INPUT_READER_H
 #define PS_INPUT_READER_H
 
@@ -11,8 +12,18 @@
 #include "core/error.h"
 #include "core/types.h"
 
+/* What a job says of its recordings; zeros say nothing. docs/input.md. */
 typedef struct {
-    int64_t scan_rows, scan_columns; /* 0: not told by the job */
+    int64_t scan_rows, scan_columns;
+    int64_t skip_leading, skip_trailing; /* detector frames at both ends that belong to no scan position */
+    int64_t flyback;                     /* positions behind each scan row that are not part of it */
+    int64_t repeats;                     /* detector frames per position, which are summed; 0 or 1: one */
+    bool serpentine;                     /* every second scan row runs backwards */
+    bool allow_partial;                  /* data that is missing is filled from the nearest frame and counted, not refused */
+    int64_t channel;                     /* of [position, channel, row, column] data, from 1 */
+    /* Values that are no counts become the marker of the type (ps_dtype_marker; NAN in floating types): counts at or above the
+     * saturation value, infinities, negative values of signed integers, which are delivered as unsigned ones then. */
+    bool exclude_invalid;
 } ps_reader_options;
 
 /* What a file tells about itself. NAN and 0 stand for "does not say". */
@@ -30,23 +41,32 @@ typedef struct {
     char acquisition_time[64]; /* ISO 8601 or empty */
     int64_t n_files;           /* files that hold the data */
     int64_t data_bytes;        /* their size on disk */
+    int64_t n_missing;         /* detector frames without data, filled (allow_partial) */
+    /* where the file says it: "/entry/instrument/beam/incident_energy", "dim0", ...; empty: it does not */
+    char voltage_place[80], scan_place[80], step_place[80], pitch_place[80];
 } ps_recording;
 
 void ps_recording_clear(ps_recording *info); /* says nothing: 0, "" and NAN */
 
 typedef struct ps_reader ps_reader;
 
+/* Values that exclude_invalid replaced in what was read so far, by kind. */
+typedef struct {
+    int64_t n_saturated, n_negative, n_nonfinite;
+} ps_invalid_counts;
+
 typedef struct {
     const char *name;
     /* true when the file at path is this reader's: looks at content. dataset: the part behind "file.h5:", or NULL. */
     bool (*probe)(const char *path, const char *dataset);
     ps_code (*open)(const char *path, const char *dataset, const ps_reader_options *options, ps_reader **reader, ps_error *error);
-    void (*close)(ps_reader *reader);
+    void (*close)(ps_reader *reader); /* its own parts; ps_reader_close does the rest */
     /* counts: [n_positions, detector_rows, detector_columns] of info.dtype, native byte order. Names file, frame and byte offset on damage.
      */
     ps_code (*read)(ps_reader *reader, int64_t first_position, int64_t n_positions, void *counts, ps_error *error);
     /* bad: [detector_rows, detector_columns], 1 where the file's own mask says not to use a pixel; *present false: the file has none. */
-    ps_code (*mask)(ps_reader *reader, uint8_t *bad, bool *present, ps_error *error);
+    ps_code (*mask)(ps_reader *reader, uint8_t *bad, bool *present, ps_error *error); /* NULL: the inner reader's, or none */
+    ps_invalid_counts (*invalid)(const ps_reader *reader);                            /* NULL: the inner reader's, if any */
 } ps_reader_ops;
 
 /* Each reader's struct begins with this. */
@@ -54,6 +74,8 @@ struct ps_reader {
     const ps_reader_ops *ops;
     ps_recording info;
     char *path;
+    char *notes;      /* ps_reader_note */
+    ps_reader *inner; /* NULL, or the reader this one stands in front of, which it owns */
 };
 
 /* source: "path" or "path:/dataset". Finds the reader, opens it. Owned by the caller: ps_reader_close. */
@@ -61,6 +83,14 @@ ps_code ps_reader_open(const char *source, const ps_reader_options *options, ps_
 void ps_reader_close(ps_reader *reader);
 ps_code ps_reader_read(ps_reader *reader, int64_t first_position, int64_t n_positions, void *counts, ps_error *error);
 ps_code ps_reader_mask(ps_reader *reader, uint8_t *bad, bool *present, ps_error *error);
+
+/* Lines about how the file was understood ("warning: ..." where a person should look); "" when there are none. Owned by the reader. */
+const char *ps_reader_notes(const ps_reader *reader);
+/* For readers: adds a line. */
+void ps_reader_note(ps_reader *reader, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Zeros without exclude_invalid. */
+ps_invalid_counts ps_reader_invalid(const ps_reader *reader);
 
 /* Scan shape from the job (options), else the file's metadata, else the exact square root of n_positions; otherwise PS_E_INPUT with both
  * numbers and the factor pairs that would fit. Never trims or pads. */

@@ -82,7 +82,7 @@ static ps_code open_dataset(const char *path, const char *dataset, const ps_read
 done:
     free(found);
     if (file >= 0) H5Fclose(file);
-    if (r) ps_hdf5_reader_close(&r->base);
+    if (r) ps_reader_close(&r->base);
     ps_hdf5_unlock();
     return code;
 }

@@ -64,7 +64,7 @@ static ps_code open_array(const char *path, const char *dataset, const ps_reader
     *reader = &r->base;
     r = NULL;
 done:
-    if (r) close_reader(&r->base);
+    if (r) ps_reader_close(&r->base);
     return code;
 }
 
