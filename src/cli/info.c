@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "cli/options.h"
@@ -33,9 +34,10 @@ static void print_scan(const ps_reader *reader) {
     int64_t rows = 0, columns = 0;
     const ps_recording *info = &reader->info;
     print_line("detector frames", "%" PRId64, info->n_positions);
+    if (info->n_missing > 0) print_line("missing", "%" PRId64 " detector frames", info->n_missing);
     if (ps_reader_scan_shape(reader, NULL, &rows, &columns, NULL) == PS_OK)
         print_line("scan", "%" PRId64 " x %" PRId64 " (%s)", rows, columns,
-                   info->scan_rows ? "from the file" : "square root of the number of frames");
+                   info->scan_rows ? info->scan_place : "square root of the number of frames");
     else if (info->scan_rows)
         print_line("scan", "%" PRId64 " x %" PRId64 " in the file, which does not fit: give series.scan_shape", info->scan_rows,
                    info->scan_columns);
@@ -54,10 +56,11 @@ static void print_counts(const ps_recording *info) {
 }
 
 static void print_instrument(const ps_recording *info) {
-    if (info->voltage_V > 0) print_line("voltage", "%g kV", info->voltage_V / 1000);
-    if (info->scan_step_A[0] > 0) print_line("scan step", "%g x %g Angstrom", info->scan_step_A[0], info->scan_step_A[1]);
+    if (info->voltage_V > 0) print_line("voltage", "%g kV (%s)", info->voltage_V / 1000, info->voltage_place);
+    if (info->scan_step_A[0] > 0)
+        print_line("scan step", "%g x %g Angstrom (%s)", info->scan_step_A[0], info->scan_step_A[1], info->step_place);
     if (info->detector_pitch_mrad[0] > 0)
-        print_line("detector pitch", "%g x %g mrad", info->detector_pitch_mrad[0], info->detector_pitch_mrad[1]);
+        print_line("detector pitch", "%g x %g mrad (%s)", info->detector_pitch_mrad[0], info->detector_pitch_mrad[1], info->pitch_place);
     if (info->saturation > 0) print_line("saturation", "%g counts", info->saturation);
     if (info->acquisition_time[0]) print_line("acquired", "%s", info->acquisition_time);
 }
@@ -79,16 +82,26 @@ done:
     return code;
 }
 
-static ps_code print_recording(const char *source, ps_error *error) {
+/* What the reader had to say, one line each. */
+static void print_notes(const ps_reader *reader) {
+    for (const char *line = ps_reader_notes(reader); *line;) {
+        int n = (int)strcspn(line, "\n");
+        print_line("note", "%.*s", n, line);
+        line += n + (line[n] == '\n');
+    }
+}
+
+static ps_code print_recording(const char *source, const ps_reader_options *options, ps_error *error) {
     ps_code code = PS_OK;
     ps_reader *reader = NULL;
-    PS_GO(ps_reader_open(source, NULL, &reader, error));
+    PS_GO(ps_reader_open(source, options, &reader, error));
     printf("%s\n", source);
     print_line("format", "%s", reader->info.format);
     print_scan(reader);
     print_counts(&reader->info);
     print_instrument(&reader->info);
     PS_GO(print_mask(reader, error));
+    print_notes(reader);
 done:
     ps_reader_close(reader);
     return code;
@@ -98,14 +111,22 @@ int ps_command_info(int n_arguments, char **arguments) {
     const char *source = NULL;
     bool help = false;
     ps_error error = {0};
+    ps_reader_options reading = {0};
+    const ps_option options[] = {
+        {"--allow-partial", PS_OPTION_FLAG, &reading.allow_partial, "count missing data files instead of refusing them"},
+        {"--channel", PS_OPTION_INTEGER, &reading.channel, "of [image, channel, row, column] data, from 1"},
+    };
     ps_command_line line = {.command = "info",
-                            .synopsis = "FILE",
+                            .synopsis = "FILE [OPTIONS]",
                             .description = "Says what a recording (path or path:/dataset) or an output file of ptyseries holds.",
+                            .options = options,
+                            .n_options = sizeof options / sizeof *options,
                             .min_operands = 1,
                             .max_operands = 1,
                             .operands = &source};
     ps_code code = ps_options_parse(&line, n_arguments, arguments, &help, &error);
-    if (code == PS_OK && !help) code = ps_output_is_output(source) ? ps_output_print_info(source, &error) : print_recording(source, &error);
+    if (code == PS_OK && !help)
+        code = ps_output_is_output(source) ? ps_output_print_info(source, &error) : print_recording(source, &reading, &error);
     if (code != PS_OK) fprintf(stderr, "ptyseries info: %s\n", error.text);
     return ps_code_exit_status(code);
 }

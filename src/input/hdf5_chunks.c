@@ -14,6 +14,7 @@
 typedef struct {
     ps_hdf5_dataset *dataset;
     int64_t first, n, frame_offset;
+    uint8_t *missing;                  /* [n] or NULL */
     int64_t box_first[4], box_size[4]; /* in chunks */
     int64_t n_chunks;
     uint8_t *counts;
@@ -40,8 +41,10 @@ static size_t chunk_elements(const ps_hdf5_dataset *d) {
     return (size_t)(d->chunk[0] * d->chunk[1] * d->chunk[2] * d->chunk[3]);
 }
 
-static chunk_read plan_read(ps_hdf5_dataset *d, int64_t first, int64_t n, int64_t frame_offset, void *counts) {
-    chunk_read r = {.dataset = d, .first = first, .n = n, .frame_offset = frame_offset, .counts = counts};
+static chunk_read plan_read(ps_hdf5_dataset *d, const ps_hdf5_read *read) {
+    int64_t first = read->first, n = read->n;
+    chunk_read r = {
+        .dataset = d, .first = first, .n = n, .frame_offset = read->frame_offset, .missing = read->missing, .counts = read->counts};
     int64_t last = first + n - 1, row0 = first / d->lead[1], row1 = last / d->lead[1];
     int64_t column0 = row0 == row1 ? first % d->lead[1] : 0, column1 = row0 == row1 ? last % d->lead[1] : d->lead[1] - 1;
     int64_t begin[4] = {row0, column0, 0, 0}, end[4] = {row1 + 1, column1 + 1, d->rows, d->columns};
@@ -89,8 +92,18 @@ static ps_code name_place(const chunk_read *r, int64_t index, ps_error *error) {
     return error ? error->code : PS_E_INPUT;
 }
 
-static ps_code never_written(ps_error *error) {
-    return PS_FAIL(error, PS_E_INPUT, "was never written (its chunk has no bytes in the file)");
+/* The wanted positions of a chunk without bytes in the file: marked, or an error. */
+static ps_code never_written(const chunk_read *r, const int64_t origin[4], ps_error *error) {
+    const ps_hdf5_dataset *d = r->dataset;
+    if (!r->missing) return PS_FAIL(error, PS_E_INPUT, "was never written (its chunk has no bytes in the file)");
+    for (int64_t i = 0; i < d->chunk[0] && origin[0] + i < d->lead[0]; i++)
+        for (int64_t j = 0; j < d->chunk[1] && origin[1] + j < d->lead[1]; j++) {
+            int64_t position = (origin[0] + i) * d->lead[1] + origin[1] + j - r->first;
+            if (position < 0 || position >= r->n) continue;
+#pragma omp atomic write
+            r->missing[position] = 1;
+        }
+    return PS_OK;
 }
 
 static ps_code grow(uint8_t **buffer, size_t *room, size_t bytes, ps_error *error) {
@@ -110,7 +123,7 @@ static ps_code fetch_from_place(const chunk_read *r, const int64_t origin[4], ch
     int64_t place = 0;
     for (int i = 0; i < 4; i++) place = place * index->grid[i] + origin[i] / r->dataset->chunk[i];
     const ps_chunk_place *p = &index->places[place];
-    if (p->address < 0) return never_written(error);
+    if (p->address < 0) return never_written(r, origin, error); /* chunk->data stays NULL */
     if (p->bytes > index->file_bytes - p->address)
         return PS_FAIL(error, PS_E_INPUT, "the file ends at byte %" PRId64 ", inside the chunk", index->file_bytes);
     PS_TRY(grow(&scratch->stream, &scratch->stream_room, p->bytes, error));
@@ -174,6 +187,7 @@ static ps_code read_chunk(const chunk_read *r, int64_t index, const stored_chunk
         chunk = *fetched;
     else
         PS_TRY(fetch_from_place(r, origin, scratch, &chunk, error));
+    if (!chunk.data) return fetched ? never_written(r, origin, error) : PS_OK;
     uint8_t *target = direct_target(r, origin);
     if (target) return unpack_chunk(r->dataset, &chunk, target, error);
     if (!scratch->elements) scratch->elements = malloc(chunk_elements(r->dataset) * r->dataset->stored_bytes);
@@ -229,7 +243,11 @@ static ps_code fetch_through_hdf5(const chunk_read *r, int64_t index, chunk_batc
     hsize_t stored[4], bytes = 0;
     chunk_origin(r, index, origin);
     stored_origin(r->dataset, origin, stored);
-    if (H5Dget_chunk_storage_size(r->dataset->dataset, stored, &bytes) < 0 || bytes == 0) return never_written(error);
+    if (H5Dget_chunk_storage_size(r->dataset->dataset, stored, &bytes) < 0 || bytes == 0) {
+        *full = batch->n == BATCH_CHUNKS;
+        if (!*full) batch->chunks[batch->n++] = (stored_chunk){0}; /* read_chunk sees to it */
+        return PS_OK;
+    }
     *full = batch->n == BATCH_CHUNKS || (batch->n > 0 && bytes > batch->room - batch->used);
     if (*full) return PS_OK;
     if (batch->n == 0) PS_TRY(grow(&batch->bytes, &batch->room, bytes > BATCH_BYTES ? bytes : BATCH_BYTES, error));
@@ -273,13 +291,25 @@ done:
     return code;
 }
 
-ps_code ps_hdf5_chunks_read(ps_hdf5_dataset *dataset, int64_t first_position, int64_t n_positions, int64_t frame_offset, void *counts,
-                            ps_error *error) {
-    chunk_read r = plan_read(dataset, first_position, n_positions, frame_offset, counts);
+ps_code ps_hdf5_chunks_read(ps_hdf5_dataset *dataset, const ps_hdf5_read *read, ps_error *error) {
+    chunk_read r = plan_read(dataset, read);
     ps_code code = PS_OK;
     ps_hdf5_lock();
     if (!dataset->index) code = ps_chunk_index_build(dataset, error);
     ps_hdf5_unlock();
     PS_TRY(code);
     return dataset->index->places ? read_chunks(&r, 0, r.n_chunks, NULL, error) : read_in_batches(&r, error);
+}
+
+ps_code ps_hdf5_chunks_check(ps_hdf5_dataset *dataset, const ps_hdf5_read *read, ps_error *error) {
+    chunk_read r = plan_read(dataset, read);
+    for (int64_t i = 0; i < r.n_chunks; i++) {
+        int64_t origin[4];
+        hsize_t stored[4], bytes = 0;
+        chunk_origin(&r, i, origin);
+        stored_origin(dataset, origin, stored);
+        bool written = H5Dget_chunk_storage_size(dataset->dataset, stored, &bytes) >= 0 && bytes > 0;
+        if (!written && never_written(&r, origin, error) != PS_OK) return name_place(&r, i, error);
+    }
+    return PS_OK;
 }

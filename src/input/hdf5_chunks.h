@@ -5,7 +5,9 @@
 #include "input/hdf5_dataset.h"
 
 /* As ps_hdf5_dataset_read, for a dataset whose storage is one of PS_CHUNKS_*. */
-ps_code ps_hdf5_chunks_read(ps_hdf5_dataset *dataset, int64_t first_position, int64_t n_positions, int64_t frame_offset, void *counts,
-                            ps_error *error);
+ps_code ps_hdf5_chunks_read(ps_hdf5_dataset *dataset, const ps_hdf5_read *read, ps_error *error);
+
+/* Looks whether all chunks of the positions were written, without reading them; under ps_hdf5_lock. For a chunked dataset. */
+ps_code ps_hdf5_chunks_check(ps_hdf5_dataset *dataset, const ps_hdf5_read *read, ps_error *error);
 
 #endif

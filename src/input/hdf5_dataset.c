@@ -110,7 +110,9 @@ static ps_code read_layout(ps_hdf5_dataset *dataset, bool converted, ps_error *e
     ps_code code = PS_OK;
     hsize_t chunk[4] = {0};
     dataset->storage = PS_THROUGH_HDF5;
-    if (H5Pget_layout(plist) == H5D_CHUNKED) {
+    H5D_layout_t layout = H5Pget_layout(plist);
+    dataset->is_virtual = layout == H5D_VIRTUAL;
+    if (layout == H5D_CHUNKED) {
         H5Pget_chunk(plist, dataset->rank, chunk);
         int detector = dataset->rank - 2;
         dataset->chunk[0] = (int64_t)chunk[0];
@@ -119,7 +121,10 @@ static ps_code read_layout(ps_hdf5_dataset *dataset, bool converted, ps_error *e
         dataset->chunk[3] = (int64_t)chunk[detector + 1];
         if (converted || !choose_own_decoder(dataset, plist)) code = describe_filters(dataset, plist, error);
     } else {
-        snprintf(dataset->compression, sizeof dataset->compression, "none");
+        snprintf(dataset->compression, sizeof dataset->compression, dataset->is_virtual ? "virtual" : "none");
+        bool in_file = layout == H5D_CONTIGUOUS && H5Pget_external_count(plist) == 0;
+        if (in_file && H5Dget_storage_size(dataset->dataset) == 0)
+            code = PS_FAIL(error, PS_E_INPUT, "%s:%s: was never written", dataset->path, dataset->name);
     }
     H5Pclose(plist);
     return code;
@@ -207,17 +212,17 @@ static ps_code read_slab(ps_hdf5_dataset *dataset, const int64_t start[2], const
     return code;
 }
 
-static ps_code read_through_hdf5(ps_hdf5_dataset *dataset, int64_t first, int64_t n, int64_t frame_offset, uint8_t *counts,
-                                 ps_error *error) {
+static ps_code read_through_hdf5(ps_hdf5_dataset *dataset, const ps_hdf5_read *read, ps_error *error) {
     size_t frame_bytes = (size_t)(dataset->rows * dataset->columns) * ps_dtype_bytes(dataset->dtype);
-    for (int64_t done = 0; done < n;) {
-        int64_t start[2] = {(first + done) / dataset->lead[1], (first + done) % dataset->lead[1]},
-                extent[2] = {1, dataset->lead[1] - start[1]};
-        if (extent[1] > n - done) extent[1] = n - done;
-        if (start[1] == 0 && extent[1] == dataset->lead[1]) extent[0] = (n - done) / dataset->lead[1];
-        if (read_slab(dataset, start, extent, counts + (size_t)done * frame_bytes, error) != PS_OK) {
-            ps_error_prefix(error, "detector frames %" PRId64 " to %" PRId64, frame_offset + first + done,
-                            frame_offset + first + done + extent[0] * extent[1] - 1);
+    if (dataset->chunk[0] > 0) PS_TRY(ps_hdf5_chunks_check(dataset, read, error));
+    for (int64_t done = 0; done < read->n;) {
+        int64_t at = read->first + done, left = read->n - done;
+        int64_t start[2] = {at / dataset->lead[1], at % dataset->lead[1]}, extent[2] = {1, dataset->lead[1] - start[1]};
+        if (extent[1] > left) extent[1] = left;
+        if (start[1] == 0 && extent[1] == dataset->lead[1]) extent[0] = left / dataset->lead[1];
+        if (read_slab(dataset, start, extent, (uint8_t *)read->counts + (size_t)done * frame_bytes, error) != PS_OK) {
+            ps_error_prefix(error, "detector frames %" PRId64 " to %" PRId64, read->frame_offset + at,
+                            read->frame_offset + at + extent[0] * extent[1] - 1);
             return PS_E_INPUT;
         }
         done += extent[0] * extent[1];
@@ -225,12 +230,11 @@ static ps_code read_through_hdf5(ps_hdf5_dataset *dataset, int64_t first, int64_
     return PS_OK;
 }
 
-ps_code ps_hdf5_dataset_read(ps_hdf5_dataset *dataset, int64_t first_position, int64_t n_positions, int64_t frame_offset, void *counts,
-                             ps_error *error) {
-    if (n_positions == 0) return PS_OK;
-    if (dataset->storage != PS_THROUGH_HDF5) return ps_hdf5_chunks_read(dataset, first_position, n_positions, frame_offset, counts, error);
+ps_code ps_hdf5_dataset_read(ps_hdf5_dataset *dataset, const ps_hdf5_read *read, ps_error *error) {
+    if (read->n == 0) return PS_OK;
+    if (dataset->storage != PS_THROUGH_HDF5) return ps_hdf5_chunks_read(dataset, read, error);
     ps_hdf5_lock();
-    ps_code code = read_through_hdf5(dataset, first_position, n_positions, frame_offset, counts, error);
+    ps_code code = read_through_hdf5(dataset, read, error);
     ps_hdf5_unlock();
     return code;
 }

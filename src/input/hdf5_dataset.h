@@ -21,6 +21,7 @@ typedef struct {
     int64_t n_positions, rows, columns;
     ps_dtype dtype;  /* what read() delivers */
     bool big_endian; /* as stored */
+    bool is_virtual;
     ps_hdf5_storage storage;
     int64_t chunk[4];     /* lead[0], lead[1], rows, columns of a chunk; 0 without chunks */
     size_t stored_bytes;  /* of an element */
@@ -34,9 +35,13 @@ typedef struct {
 ps_code ps_hdf5_dataset_open(const char *path, const char *name, ps_hdf5_dataset **dataset, ps_error *error);
 void ps_hdf5_dataset_close(ps_hdf5_dataset *dataset);
 
-/* counts: [n_positions, rows, columns] of dtype, native byte order. frame_offset is added to positions in messages: the place of this
- * dataset in its recording. What counts holds after an error is undefined. */
-ps_code ps_hdf5_dataset_read(ps_hdf5_dataset *dataset, int64_t first_position, int64_t n_positions, int64_t frame_offset, void *counts,
-                             ps_error *error);
+/* A read of positions [first, first + n) of a dataset. */
+typedef struct {
+    int64_t first, n;
+    int64_t frame_offset; /* added to positions in messages: the place of the dataset in its recording */
+    void *counts;         /* [n, rows, columns] of dtype, native byte order; undefined after an error */
+    uint8_t *missing;     /* [n] set to 1 for positions that were never written, whose counts are undefined; NULL: they are an error */
+} ps_hdf5_read;
+ps_code ps_hdf5_dataset_read(ps_hdf5_dataset *dataset, const ps_hdf5_read *read, ps_error *error);
 
 #endif

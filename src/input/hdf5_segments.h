@@ -1,4 +1,5 @@
-/* A recording spread over many HDF5 datasets, in order: the linked data files of a master, or one dataset alone.
+/* A recording spread over many HDF5 datasets, in order: the linked data files of a master, the sources of a virtual dataset, or one
+ * dataset alone; with pieces that are missing, where that is allowed.
  *
  * Every dataset is looked at once when it is added (shape, type); it is opened again when its positions are read, and at most
  * PS_MAX_OPEN_SEGMENTS stay open, so that recordings of thousands of files work under a low limit of open files. */
@@ -11,8 +12,9 @@
 enum { PS_MAX_OPEN_SEGMENTS = 8 };
 
 typedef struct {
-    char *path, *name;       /* file, dataset */
+    char *path, *name;       /* file, dataset; NULL: missing */
     int64_t first, n;        /* positions of the recording it holds */
+    int64_t source_first;    /* its first position in the dataset */
     ps_hdf5_dataset *opened; /* NULL: closed */
     int64_t last_use;
 } ps_segment;
@@ -22,11 +24,16 @@ typedef struct {
     ps_segment *segments; /* [n_segments] */
     int64_t n_positions, clock;
     int n_open;
-} ps_segments; /* starts as {0} */
+    bool allow_partial; /* fill what is missing from the nearest frame before it, else after it */
+    bool channels;      /* rank 4 is [position, channel, row, column] */
+    int64_t channel;    /* of these, from 1; 0: not chosen */
+} ps_segments;          /* starts as {0} but for the last three */
 
-/* Appends the dataset's positions. The first one sets what *info says of shape, type and compression; a later one of another shape
- * or type is PS_E_INPUT. info->n_positions, n_files and data_bytes grow. */
+/* Appends the dataset's positions; those of a virtual dataset are its sources'. The first one sets what *info says of shape, type and
+ * compression; a later one of another shape or type is PS_E_INPUT. info->n_positions, n_files and data_bytes grow. */
 ps_code ps_segments_add(ps_segments *list, const char *path, const char *name, ps_recording *info, ps_error *error);
+/* Appends n positions without data. */
+ps_code ps_segments_add_missing(ps_segments *list, int64_t n, ps_recording *info, ps_error *error);
 /* counts: [n_positions, rows, columns] */
 ps_code ps_segments_read(ps_segments *list, int64_t first_position, int64_t n_positions, size_t frame_bytes, void *counts, ps_error *error);
 void ps_segments_free(ps_segments *list);

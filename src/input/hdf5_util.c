@@ -92,7 +92,7 @@ static herr_t holder_read(holder h, hid_t type, void *values) {
     return h.attribute ? H5Aread(h.id, type, values) : H5Dread(h.id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values);
 }
 
-enum { MAX_VALUES = 4096 }; /* metadata longer than this is no scalar */
+enum { MAX_VALUES = 1 << 20 }; /* what is longer is no metadata */
 
 static hssize_t holder_count(holder h) {
     hid_t space = holder_space(h);
@@ -101,13 +101,14 @@ static hssize_t holder_count(holder h) {
     return n;
 }
 
-static bool read_number(holder h, double *value) {
-    double values[MAX_VALUES];
+static bool read_numbers(holder h, size_t wanted, double *numbers) {
     hssize_t n = holder_count(h);
     hid_t type = holder_type(h);
     bool numeric = type >= 0 && (H5Tget_class(type) == H5T_INTEGER || H5Tget_class(type) == H5T_FLOAT);
-    bool good = numeric && n > 0 && n <= MAX_VALUES && holder_read(h, H5T_NATIVE_DOUBLE, values) >= 0;
-    if (good) *value = values[0];
+    double *values = numeric && n >= (hssize_t)wanted && n <= MAX_VALUES ? malloc((size_t)n * sizeof *values) : NULL;
+    bool good = values && holder_read(h, H5T_NATIVE_DOUBLE, values) >= 0;
+    if (good) memcpy(numbers, values, wanted * sizeof *values);
+    free(values);
     if (type >= 0) H5Tclose(type);
     return good;
 }
@@ -153,8 +154,8 @@ static void close_holder(holder h) {
     if (h.id >= 0) h.attribute ? H5Aclose(h.id) : H5Dclose(h.id);
 }
 
-static bool number_of(holder h, double *value) {
-    bool good = h.id >= 0 && read_number(h, value);
+static bool numbers_of(holder h, size_t n, double *values) {
+    bool good = h.id >= 0 && read_numbers(h, n, values);
     close_holder(h);
     return good;
 }
@@ -166,13 +167,16 @@ static bool text_of(holder h, char *text, size_t bytes) {
 }
 
 bool ps_hdf5_number(hid_t location, const char *path, double *value) {
-    return number_of(open_dataset(location, path), value);
+    return numbers_of(open_dataset(location, path), 1, value);
+}
+bool ps_hdf5_numbers(hid_t location, const char *path, size_t n, double *values) {
+    return numbers_of(open_dataset(location, path), n, values);
 }
 bool ps_hdf5_text(hid_t location, const char *path, char *text, size_t bytes) {
     return text_of(open_dataset(location, path), text, bytes);
 }
 bool ps_hdf5_attribute_number(hid_t location, const char *path, const char *name, double *value) {
-    return number_of(open_attribute(location, path, name), value);
+    return numbers_of(open_attribute(location, path, name), 1, value);
 }
 bool ps_hdf5_attribute_text(hid_t location, const char *path, const char *name, char *text, size_t bytes) {
     return text_of(open_attribute(location, path, name), text, bytes);

@@ -21,6 +21,7 @@ bool ps_hdf5_exists(hid_t location, const char *path); /* every link on the way 
 
 /* The first element of a numeric dataset, or a string dataset; false when there is none. */
 bool ps_hdf5_number(hid_t location, const char *path, double *value);
+bool ps_hdf5_numbers(hid_t location, const char *path, size_t n, double *values); /* the first n; false: fewer */
 bool ps_hdf5_text(hid_t location, const char *path, char *text, size_t bytes);
 /* The same of an attribute of the object at path. */
 bool ps_hdf5_attribute_number(hid_t location, const char *path, const char *name, double *value);

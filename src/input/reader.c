@@ -10,11 +10,13 @@
 #include <sys/stat.h>
 
 #include "input/clean.h"
+#include "input/partial.h"
 #include "input/positions.h"
 #include "input/reader_formats.h"
 #include "input/source.h"
 
-static const ps_reader_ops *const formats[] = {&ps_reader_dectris, &ps_reader_hdf5, &ps_reader_npy};
+static const ps_reader_ops *const formats[] = {&ps_reader_dectris, &ps_reader_emd, &ps_reader_hdf5,
+                                               &ps_reader_npy,     &ps_reader_mib, &ps_reader_empad};
 enum { N_FORMATS = sizeof formats / sizeof *formats };
 
 void ps_recording_clear(ps_recording *info) {
@@ -60,6 +62,7 @@ ps_code ps_reader_open(const char *source, const ps_reader_options *options, ps_
     PS_GO(find_format(parts.path, parts.dataset, &ops, error));
     if (!options) options = &nothing_asked;
     PS_GO(ops->open(parts.path, parts.dataset, options, reader, error));
+    if (options->allow_partial) PS_GO(ps_partial_wrap(reader, ps_positions_needed(options), error));
     if (options->exclude_invalid) PS_GO(ps_clean_wrap(reader, error));
     if (ps_positions_asked(options)) PS_GO(ps_positions_wrap(reader, options, error));
 done:

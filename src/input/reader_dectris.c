@@ -1,7 +1,6 @@
 /* Dectris masters: /entry/data holds links data_000001, data_000002 ... to data files beside the master, or the data itself.
  * What the master says of the detector (mask, saturation) and the beam is read from where Eiger and Arina write it. */
 #include <inttypes.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,9 @@
 
 #include "core/text.h"
 #include "input/hdf5_util.h"
+#include "input/linked_file.h"
 #include "input/name_list.h"
+#include "input/partial.h"
 #include "input/reader_formats.h"
 #include "input/reader_hdf5_common.h"
 #include "input/series.h"
@@ -62,62 +63,91 @@ static ps_code list_links(const char *path, hid_t file, ps_name_list *names, ps_
     return PS_OK;
 }
 
-/* The linked file: as it stands when absolute, beside the master (beside what it is a link to, before beside the link), or, for an
- * absolute path that no longer exists, by its name beside the master. malloc'd; NULL: not found. */
-static char *find_linked_file(const char *master, const char *linked) {
-    char real[PATH_MAX];
-    const char *slash = strrchr(linked, '/');
-    char *beside = ps_path_directory(master), *behind = realpath(master, real) ? ps_path_directory(real) : NULL;
-    char *candidates[4] = {
-        linked[0] == '/' ? strdup(linked) : NULL,
-        linked[0] != '/' && behind ? ps_text_format("%s/%s", behind, linked) : NULL,
-        linked[0] != '/' ? ps_text_format("%s/%s", beside, linked) : NULL,
-        linked[0] == '/' ? ps_text_format("%s/%s", beside, slash + 1) : NULL,
-    };
-    char *found = NULL;
-    for (int i = 0; i < 4; i++) {
-        if (!found && candidates[i] && access(candidates[i], F_OK) == 0)
-            found = candidates[i];
-        else
-            free(candidates[i]);
-    }
-    free(beside);
-    free(behind);
-    return found;
+/* What is known when the links are followed. */
+typedef struct {
+    ps_hdf5_reader *reader;
+    const ps_reader_options *options;
+    hid_t file;
+    int64_t promised; /* detector frames: images times triggers, else what the job's scan needs; 0: not known */
+    int64_t n_links;
+    int64_t per_file; /* frames in the first data file that is there */
+} master;
+
+static int64_t promised_frames(const master *m) {
+    double images = 0, triggers = 0;
+    enum { MOST = 1 << 30 };
+    bool said = ps_hdf5_number(m->file, SPECIFIC "/nimages", &images) && ps_hdf5_number(m->file, SPECIFIC "/ntrigger", &triggers);
+    if (said && images >= 1 && triggers >= 1 && images < MOST && triggers < MOST) return (int64_t)images * (int64_t)triggers;
+    return ps_positions_needed(m->options);
 }
 
-static ps_code add_external(ps_hdf5_reader *r, hid_t file, const char *link, size_t value_bytes, ps_error *error) {
+/* A data file that is not there: an error, or a piece without data as long as its neighbours (the last one: what is left). */
+static ps_code add_missing_file(master *m, int64_t index, const char *linked, const char *link, ps_error *error) {
+    ps_hdf5_reader *r = m->reader;
+    if (!m->options->allow_partial)
+        return PS_FAIL(error, PS_E_INPUT,
+                       "%s: the data file %s (link %s/%s) is missing; it would hold detector frames from %" PRId64
+                       " on; series.allow_partial fills what is missing",
+                       r->base.path, linked, DATA_GROUP, link, r->segments.n_positions);
+    bool last = index == m->n_links - 1;
+    int64_t n = last && m->promised > 0 ? m->promised - r->segments.n_positions : m->per_file;
+    if (n <= 0)
+        return PS_FAIL(error, PS_E_INPUT,
+                       "%s: the data file %s (link %s/%s) is missing, and nothing tells how many detector frames it held", r->base.path,
+                       linked, DATA_GROUP, link);
+    ps_reader_note(&r->base,
+                   "warning: the data file %s is missing: detector frames %" PRId64 " to %" PRId64 " are filled from the nearest one",
+                   linked, r->segments.n_positions, r->segments.n_positions + n - 1);
+    return ps_segments_add_missing(&r->segments, n, &r->base.info, error);
+}
+
+/* Reads an external link into malloc'd names; the file's is NULL when it is not found. */
+static ps_code read_external(const master *m, const char *link, size_t value_bytes, char **linked, char **path, char **dataset,
+                             ps_error *error) {
     ps_code code = PS_OK;
-    char *name = ps_text_format("%s/%s", DATA_GROUP, link), *value = malloc(value_bytes), *path = NULL;
-    const char *linked = NULL, *dataset = NULL;
+    char *name = ps_text_format("%s/%s", DATA_GROUP, link), *value = malloc(value_bytes + 1);
+    const char *file_name = NULL, *dataset_name = NULL;
     unsigned flags = 0;
     PS_GO_ALLOC(error, name);
     PS_GO_ALLOC(error, value);
-    if (H5Lget_val(file, name, value, value_bytes, H5P_DEFAULT) < 0 ||
-        H5Lunpack_elink_val(value, value_bytes, &flags, &linked, &dataset) < 0) {
-        code = PS_FAIL(error, PS_E_INPUT, "%s: cannot read the link %s", r->base.path, name);
+    if (H5Lget_val(m->file, name, value, value_bytes, H5P_DEFAULT) < 0 ||
+        H5Lunpack_elink_val(value, value_bytes, &flags, &file_name, &dataset_name) < 0) {
+        code = PS_FAIL(error, PS_E_INPUT, "%s: cannot read the link %s", m->reader->base.path, name);
         goto done;
     }
-    path = find_linked_file(r->base.path, linked);
-    if (!path) {
-        code = PS_FAIL(error, PS_E_INPUT, "%s: the data file %s (link %s) is missing; it would hold detector frames from %" PRId64 " on",
-                       r->base.path, linked, name, r->segments.n_positions);
-        goto done;
-    }
-    PS_GO(ps_segments_add(&r->segments, path, dataset, &r->base.info, error));
+    *linked = strdup(file_name);
+    *dataset = strdup(dataset_name);
+    PS_GO_ALLOC(error, *linked);
+    PS_GO_ALLOC(error, *dataset);
+    *path = ps_linked_file_find(m->reader->base.path, file_name);
 done:
-    free(path);
     free(value);
     free(name);
     return code;
 }
 
-static ps_code add_internal(ps_hdf5_reader *r, hid_t file, const char *link, ps_error *error) {
+static ps_code add_external(master *m, int64_t index, const char *link, size_t value_bytes, ps_error *error) {
+    ps_code code = PS_OK;
+    char *linked = NULL, *path = NULL, *dataset = NULL;
+    PS_GO(read_external(m, link, value_bytes, &linked, &path, &dataset, error));
+    if (path)
+        PS_GO(ps_segments_add(&m->reader->segments, path, dataset, &m->reader->base.info, error));
+    else
+        PS_GO(add_missing_file(m, index, linked, link, error));
+done:
+    free(linked);
+    free(path);
+    free(dataset);
+    return code;
+}
+
+static ps_code add_internal(master *m, const char *link, ps_error *error) {
+    ps_hdf5_reader *r = m->reader;
     char *name = ps_text_format("%s/%s", DATA_GROUP, link);
     H5O_info_t info;
     if (!name) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a name");
     ps_code code = PS_OK;
-    bool is_dataset = H5Oget_info_by_name(file, name, &info, H5P_DEFAULT) >= 0 && info.type == H5O_TYPE_DATASET;
+    bool is_dataset = H5Oget_info_by_name(m->file, name, &info, H5P_DEFAULT) >= 0 && info.type == H5O_TYPE_DATASET;
     if (is_dataset)
         code = ps_segments_add(&r->segments, r->base.path, name, &r->base.info, error);
     else if (is_numbered(link))
@@ -126,52 +156,136 @@ static ps_code add_internal(ps_hdf5_reader *r, hid_t file, const char *link, ps_
     return code;
 }
 
-static ps_code add_data(ps_hdf5_reader *r, hid_t file, ps_error *error) {
+/* Size of an external link's value; 0: the link is of another kind. */
+static size_t external_bytes(hid_t group, const char *link) {
+    H5L_info_t info;
+    return H5Lget_info(group, link, &info, H5P_DEFAULT) >= 0 && info.type == H5L_TYPE_EXTERNAL ? info.u.val_size : 0;
+}
+
+/* Frames in the first linked file that is there, so that a missing one in front of it has a length. */
+static int64_t frames_per_file(master *m, hid_t group, const ps_name_list *names) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < names->n && n == 0; i++) {
+        char *linked = NULL, *path = NULL, *dataset = NULL;
+        ps_hdf5_dataset *opened = NULL;
+        size_t bytes = external_bytes(group, names->names[i]);
+        if (bytes && read_external(m, names->names[i], bytes, &linked, &path, &dataset, NULL) == PS_OK && path &&
+            ps_hdf5_dataset_open(path, dataset, &opened, NULL) == PS_OK)
+            n = opened->lead[0];
+        ps_hdf5_dataset_close(opened);
+        free(linked);
+        free(path);
+        free(dataset);
+    }
+    return n;
+}
+
+/* Data that ends before the number of frames the master promised. */
+static ps_code check_promise(master *m, ps_error *error) {
+    ps_hdf5_reader *r = m->reader;
+    int64_t found = r->segments.n_positions;
+    if (m->promised == 0 || found == m->promised) return PS_OK;
+    ps_reader_note(&r->base, "warning: %" PRId64 " detector frames were to be recorded, the data files hold %" PRId64, m->promised, found);
+    if (!m->options->allow_partial || found > m->promised) return PS_OK; /* the scan's shape is checked against what is there */
+    return ps_segments_add_missing(&r->segments, m->promised - found, &r->base.info, error);
+}
+
+static ps_code add_data(master *m, ps_error *error) {
     ps_code code = PS_OK;
     ps_name_list names = {0};
-    hid_t group = H5Gopen2(file, DATA_GROUP, H5P_DEFAULT);
-    PS_GO(list_links(r->base.path, file, &names, error));
+    const char *path = m->reader->base.path;
+    hid_t group = H5Gopen2(m->file, DATA_GROUP, H5P_DEFAULT);
+    PS_GO(list_links(path, m->file, &names, error));
+    m->n_links = names.n;
+    m->promised = promised_frames(m);
+    if (m->options->allow_partial) m->per_file = frames_per_file(m, group, &names);
     for (int64_t i = 0; i < names.n; i++) {
-        H5L_info_t info;
-        bool external = H5Lget_info(group, names.names[i], &info, H5P_DEFAULT) >= 0 && info.type == H5L_TYPE_EXTERNAL;
-        PS_GO(external ? add_external(r, file, names.names[i], info.u.val_size, error) : add_internal(r, file, names.names[i], error));
+        size_t bytes = external_bytes(group, names.names[i]);
+        PS_GO(bytes ? add_external(m, i, names.names[i], bytes, error) : add_internal(m, names.names[i], error));
     }
-    if (r->segments.n_segments == 0) code = PS_FAIL(error, PS_E_INPUT, "%s: no data in or linked from %s", r->base.path, DATA_GROUP);
+    if (m->reader->base.info.data_bytes == 0) {
+        code = PS_FAIL(error, PS_E_INPUT, "%s: no data in or linked from %s", path, DATA_GROUP);
+        goto done;
+    }
+    PS_GO(check_promise(m, error));
 done:
     if (group >= 0) H5Gclose(group);
     ps_name_list_free(&names);
     return code;
 }
 
+/* The first of these datasets that is a number above 0; place: where it was. */
+static void read_positive(hid_t file, const char *const *paths, int n_paths, double *value, char place[80]) {
+    for (int i = 0; i < n_paths; i++) {
+        double found = NAN;
+        if (!ps_hdf5_number(file, paths[i], &found) || !(found > 0)) continue;
+        *value = found;
+        if (place) snprintf(place, 80, "%s", paths[i]);
+        return;
+    }
+}
+
 static void read_metadata(ps_hdf5_reader *r, hid_t file) {
     ps_recording *info = &r->base.info;
     static const char *const energies[] = {"/entry/instrument/beam/incident_energy", SPECIFIC "/photon_energy", DETECTOR "/photon_energy"};
+    static const char *const saturations[] = {DETECTOR "/saturation_value"};
     static const char *const masks[] = {DETECTOR "/pixel_mask", SPECIFIC "/pixel_mask"};
     static const char *const dates[] = {SPECIFIC "/data_collection_date", DETECTOR "/data_collection_date", "/entry/start_time"};
-    for (int i = 0; i < 3 && isnan(info->voltage_V); i++)
-        if (ps_hdf5_number(file, energies[i], &info->voltage_V) && !(info->voltage_V > 0)) info->voltage_V = NAN;
+    read_positive(file, energies, 3, &info->voltage_V, info->voltage_place);
+    read_positive(file, saturations, 1, &info->saturation, NULL);
     for (int i = 0; i < 2 && !r->mask_dataset; i++)
         if (ps_hdf5_exists(file, masks[i])) r->mask_dataset = strdup(masks[i]);
     for (int i = 0; i < 3 && !info->acquisition_time[0]; i++)
         ps_hdf5_text(file, dates[i], info->acquisition_time, sizeof info->acquisition_time);
-    if (ps_hdf5_number(file, DETECTOR "/saturation_value", &info->saturation) && !(info->saturation > 0)) info->saturation = NAN;
+}
+
+/* The microscope's file beside the master of an Arina, NAME.h5 for NAME_master.h5, has the scan's shape. */
+static void read_companion(ps_hdf5_reader *r) {
+    static const char ending[] = "_master.h5", group[] = "/STEM Metadata";
+    ps_recording *info = &r->base.info;
+    size_t n = strlen(r->base.path), tail = sizeof ending - 1;
+    double rows = 0, columns = 0, prescan = 0;
+    hid_t file = -1;
+    if (n <= tail || strcmp(r->base.path + n - tail, ending) != 0) return;
+    char *path = ps_text_format("%.*s.h5", (int)(n - tail), r->base.path);
+    if (!path || access(path, R_OK) != 0 || ps_hdf5_open(path, &file, NULL) != PS_OK) goto done;
+    if (isnan(info->voltage_V) && ps_hdf5_attribute_number(file, group, "High Tension", &info->voltage_V))
+        snprintf(info->voltage_place, sizeof info->voltage_place, "High Tension in the microscope's file");
+    bool said = ps_hdf5_attribute_number(file, group, "NumPixelsY", &rows) && ps_hdf5_attribute_number(file, group, "NumPixelsX", &columns);
+    ps_hdf5_attribute_number(file, group, "NumPixelsPrescan", &prescan);
+    if (said && rows * columns == (double)info->n_positions) {
+        info->scan_rows = (int64_t)rows;
+        info->scan_columns = (int64_t)columns;
+        snprintf(info->scan_place, sizeof info->scan_place, "NumPixelsY and NumPixelsX in the microscope's file");
+    } else if (said)
+        ps_reader_note(&r->base,
+                       "warning: %s says a scan of %g x %g with %g prescan pixels, which does not fit %" PRId64 " detector frames", path,
+                       rows, columns, prescan, info->n_positions);
+done:
+    if (file >= 0) H5Fclose(file);
+    free(path);
 }
 
 static ps_code open_master(const char *path, const char *dataset, const ps_reader_options *options, ps_reader **reader, ps_error *error) {
-    (void)dataset, (void)options;
+    (void)dataset;
     ps_code code = PS_OK;
     ps_hdf5_reader *r = NULL;
-    hid_t file = -1;
+    master m = {.options = options, .file = -1};
     ps_hdf5_lock();
     PS_GO(ps_hdf5_reader_create(&ps_reader_dectris, path, &r, error));
+    m.reader = r;
+    r->segments.allow_partial = options->allow_partial;
+    r->segments.channels = true;
+    r->segments.channel = options->channel;
     snprintf(r->base.info.format, sizeof r->base.info.format, "Dectris master");
-    PS_GO(ps_hdf5_open(path, &file, error));
-    PS_GO(add_data(r, file, error));
-    read_metadata(r, file);
+    PS_GO(ps_hdf5_open(path, &m.file, error));
+    PS_GO(add_data(&m, error));
+    read_metadata(r, m.file);
+    read_companion(r);
     *reader = &r->base;
     r = NULL;
 done:
-    if (file >= 0) H5Fclose(file);
+    if (m.file >= 0) H5Fclose(m.file);
     if (r) ps_reader_close(&r->base);
     ps_hdf5_unlock();
     return code;

@@ -4,6 +4,6 @@
 
 #include "input/reader.h"
 
-extern const ps_reader_ops ps_reader_dectris, ps_reader_hdf5, ps_reader_npy;
+extern const ps_reader_ops ps_reader_dectris, ps_reader_emd, ps_reader_hdf5, ps_reader_npy, ps_reader_mib, ps_reader_empad;
 
 #endif

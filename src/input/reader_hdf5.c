@@ -64,7 +64,6 @@ done:
 }
 
 static ps_code open_dataset(const char *path, const char *dataset, const ps_reader_options *options, ps_reader **reader, ps_error *error) {
-    (void)options;
     ps_code code = PS_OK;
     ps_hdf5_reader *r = NULL;
     hid_t file = -1;
@@ -76,6 +75,9 @@ static ps_code open_dataset(const char *path, const char *dataset, const ps_read
         PS_GO(find_only_dataset(path, file, &found, error));
     }
     snprintf(r->base.info.format, sizeof r->base.info.format, "HDF5");
+    r->segments.allow_partial = options->allow_partial;
+    r->segments.channels = options->channel > 0;
+    r->segments.channel = options->channel;
     PS_GO(ps_segments_add(&r->segments, path, dataset ? dataset : found, &r->base.info, error));
     *reader = &r->base;
     r = NULL;

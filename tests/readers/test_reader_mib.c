@@ -1,0 +1,175 @@
+/* Merlin MIB: counter depths, quads and their gap, regions, the .hdr file, damage; real single and quad recordings. */
+#include "input/mib.h"
+#include "recordings.h"
+
+enum { HEADER = 384 };
+
+static void write_frames(const char *path, int64_t n, int64_t rows, int64_t columns, ps_dtype dtype, const char *type, const char *layout,
+                         int bits) {
+    FILE *file = fopen(path, "wb");
+    size_t size = ps_dtype_bytes(dtype);
+    assert_non_null(file);
+    for (int64_t p = 0; p < n; p++) {
+        char header[HEADER + 1] = "";
+        snprintf(header, sizeof header,
+                 "MQ1,%06lld,00384,01,%04lld,%04lld,%s,   %s,01,2021-05-07 "
+                 "18:51:10.905800,0.100000,0,0,0,4.0E+1,3RX,MQ1A,2021-05-07T16:51:10.905800928Z,100000000ns,%d,",
+                 (long long)p + 1, (long long)columns, (long long)rows, type, layout, bits);
+        fwrite(header, 1, HEADER, file);
+        for (int64_t i = 0; i < rows * columns; i++) {
+            uint64_t value = (uint64_t)count_at(p, i / columns, i % columns);
+            for (size_t b = size; b-- > 0;) fputc((int)(value >> 8 * b & 0xff), file);
+        }
+    }
+    fclose(file);
+}
+
+static void test_depths(void **unused) {
+    (void)unused;
+    static const struct {
+        ps_dtype dtype;
+        const char *type;
+        int bits;
+        double saturation;
+    } depths[] = {{PS_U8, "U08", 6, 63}, {PS_U16, "U16", 12, 4095}, {PS_U32, "U32", 24, 16777215}};
+    for (int i = 0; i < 3; i++) {
+        write_frames(in_folder("d.mib"), 7, 12, 20, depths[i].dtype, depths[i].type, "1x1", depths[i].bits);
+        expect_recording(in_folder("d.mib"), 7, 12, 20, depths[i].dtype);
+        ps_reader *reader = open_good(in_folder("d.mib"));
+        assert_true(reader->info.saturation == depths[i].saturation);
+        assert_string_equal(reader->info.acquisition_time, "2021-05-07T18:51:10.905800");
+        ps_reader_close(reader);
+    }
+    write_frames(in_folder("d.mib"), 2, 12, 20, PS_U8, "U08", "1x1", 1);
+    ps_reader *reader = open_good(in_folder("d.mib"));
+    assert_string_equal(reader->info.format, "Merlin MIB (1x1, 1-bit)");
+    assert_false(reader->info.saturation > 0); /* one count is what a one-bit counter is for */
+    ps_reader_close(reader);
+}
+
+static void test_gap_of_a_quad(void **unused) {
+    (void)unused;
+    enum { SIDE = 514 };
+    uint8_t *bad = malloc(SIDE * SIDE);
+    bool present = false;
+    write_frames(in_folder("q.mib"), 1, SIDE, SIDE, PS_U8, "U08", "2x2G", 6);
+    ps_reader *reader = open_good(in_folder("q.mib"));
+    assert_int_equal(ps_reader_mask(reader, bad, &present, NULL), PS_OK);
+    assert_true(present);
+    for (int i = 0; i < SIDE * SIDE; i++) {
+        int u = i / SIDE, v = i % SIDE;
+        assert_int_equal(bad[i], u == 256 || u == 257 || v == 256 || v == 257);
+    }
+    ps_reader_close(reader);
+    free(bad);
+}
+
+static void write_companion(const char *path, int frames, int per_trigger) {
+    char text[200];
+    int n = snprintf(text, sizeof text, "HDR,\t\nFrames in Acquisition (Number):\t%d\nFrames per Trigger (Number):\t%d\nEnd\t", frames,
+                     per_trigger);
+    write_file(path, text, (size_t)n);
+}
+
+static void test_companion(void **unused) {
+    (void)unused;
+    write_frames(in_folder("c.mib"), 12, 4, 4, PS_U8, "U08", "1x1", 6);
+    write_companion(in_folder("c.hdr"), 12, 4);
+    ps_reader *reader = open_good(in_folder("c.mib"));
+    assert_int_equal(reader->info.scan_rows, 3);
+    assert_int_equal(reader->info.scan_columns, 4);
+    ps_reader_close(reader);
+    write_companion(in_folder("c.hdr"), 12, 1); /* one trigger a frame says nothing of rows */
+    reader = open_good(in_folder("c.mib"));
+    assert_int_equal(reader->info.scan_rows, 0);
+    ps_reader_close(reader);
+    write_companion(in_folder("c.hdr"), 16, 4);
+    reader = open_good(in_folder("c.mib"));
+    assert_int_equal(reader->info.scan_rows, 0);
+    assert_true(strstr(ps_reader_notes(reader), "says 16 frames in the acquisition, the recording holds 12") != NULL);
+    ps_reader_close(reader);
+}
+
+static void refuse_header(const char *header, const char *text) {
+    char file[2000] = "";
+    memcpy(file, header, strlen(header));
+    write_file(in_folder("bad.mib"), file, sizeof file);
+    expect_refusal(in_folder("bad.mib"), text);
+}
+
+static void test_bad_headers(void **unused) {
+    (void)unused;
+    refuse_header("MQ1,000001,00384,01,0256,0256,R64,   2x2,01,", "raw mode (R64), which is not read");
+    refuse_header("MQ1,000001,00384,01,0256,0256,U64,   2x2,01,", "pixels of type 'U64'");
+    refuse_header("MQ1,000001,00000,01,0256,0256,U08,   1x1,01,", "does not say its length");
+    refuse_header("MQ1,000001,99999,01,0256,0256,U08,   1x1,01,", "does not say its length");
+    refuse_header("MQ1,000001,03000,01,0256,0256,U08,   1x1,01,", "ends inside the MIB header");
+    refuse_header("MQ1,000001,00384,01,-256,0256,U08,   1x1,01,", "how many chips, columns and rows");
+    refuse_header("MQ1,000001,00384,01,0256,9999999999999999999,U08,   1x1,01,", "how many chips, columns and rows");
+    refuse_header("MQ1,", "does not say its length");
+    refuse_header("MQ1,000001,00384,01,0256,0256,U08,   1x1,01,", "ends inside detector frame 0");
+}
+
+static void test_damage(void **unused) {
+    (void)unused;
+    write_frames(in_folder("x.mib"), 5, 8, 8, PS_U8, "U08", "1x1", 6);
+    FILE *file = fopen(in_folder("x.mib"), "r+b");
+    fseek(file, 3 * (HEADER + 64), SEEK_SET);
+    fputc('X', file);
+    fclose(file);
+    expect_damage(in_folder("x.mib"), "detector frame 3 at byte 1344: no MIB header");
+    write_frames(in_folder("x.mib"), 1, 8, 8, PS_U8, "U08", "1x1", 6);
+    file = fopen(in_folder("x.mib"), "ab");
+    fclose(file);
+    assert_int_equal(truncate(in_folder("x.mib"), HEADER + 60), 0);
+    expect_refusal(in_folder("x.mib"), "ends inside detector frame 0 (444 bytes, frames of 448 bytes: 4 are missing)");
+}
+
+/* Headers that change in mid-file: another shape of the same size. */
+static void test_changing_frames(void **unused) {
+    (void)unused;
+    char *bytes = malloc(2 * (HEADER + 64));
+    write_frames(in_folder("a.mib"), 1, 8, 8, PS_U8, "U08", "1x1", 6);
+    write_frames(in_folder("b.mib"), 1, 4, 16, PS_U8, "U08", "1x1", 6);
+    FILE *a = fopen(in_folder("a.mib"), "rb"), *b = fopen(in_folder("b.mib"), "rb");
+    assert_int_equal(fread(bytes, 1, HEADER + 64, a) + fread(bytes + HEADER + 64, 1, HEADER + 64, b), 2 * (HEADER + 64));
+    fclose(a), fclose(b);
+    write_file(in_folder("ab.mib"), bytes, 2 * (HEADER + 64));
+    free(bytes);
+    expect_damage(in_folder("ab.mib"), "detector frame 1 at byte 448: 4 x 16 uint8, but the first frame is 8 x 8 uint8");
+}
+
+static void test_ended_early(void **unused) {
+    (void)unused;
+    write_frames(in_folder("e.mib"), 5, 8, 8, PS_U8, "U08", "1x1", 6);
+    assert_int_equal(truncate(in_folder("e.mib"), 4 * (HEADER + 64) + 10), 0);
+    ps_reader *reader = NULL;
+    ps_reader_options options = {.allow_partial = true, .scan_rows = 2, .scan_columns = 3};
+    uint8_t counts[6 * 64], late[64];
+    assert_int_equal(ps_reader_open(in_folder("e.mib"), &options, &reader, NULL), PS_OK);
+    assert_int_equal(reader->info.n_positions, 6);
+    assert_int_equal(reader->info.n_missing, 2);
+    assert_int_equal(ps_reader_read(reader, 0, 6, counts, NULL), PS_OK);
+    assert_memory_equal(counts + 5 * 64, counts + 3 * 64, 64);
+    assert_int_equal(ps_reader_read(reader, 5, 1, late, NULL), PS_OK);
+    assert_memory_equal(late, counts + 3 * 64, 64);
+    ps_reader_close(reader);
+}
+
+static void test_real_files(void **unused) {
+    (void)unused;
+    skip_without(FORMATS "/mib");
+    expect_sums(FORMATS "/mib/001_4x2_6bit.mib", 8, 3623664, 1825840806);
+    expect_sums(FORMATS "/mib/002_4x2_6bit_roi128.mib", 8, 3263829, 1643161816);
+    expect_sums(FORMATS "/mib/Quad_1_Frame_CounterDepth_6_Rows_256.mib", 1, 115263, 57443638);
+    expect_sums(FORMATS "/mib/Single_9_Frame_CounterDepth_12_Rows_256.mib", 9, 260753, 122880027);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_depths),      cmocka_unit_test(test_gap_of_a_quad), cmocka_unit_test(test_companion),
+        cmocka_unit_test(test_bad_headers), cmocka_unit_test(test_damage),        cmocka_unit_test(test_changing_frames),
+        cmocka_unit_test(test_ended_early), cmocka_unit_test(test_real_files),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
