@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -94,20 +95,50 @@ ps_code ps_rows_read(const ps_rows *rows, int fd, int64_t row, void *data, ps_er
     return read_bytes(rows, fd, rows->offset + (uint64_t)row * rows->row_bytes, rows->row_bytes, data, error);
 }
 
-ps_code ps_rows_crc(const ps_rows *rows, int fd, int64_t row, uint32_t *crc, ps_error *error) {
+/* A piece of a row and what is done with it. */
+typedef void (*piece_visit)(const char *piece, size_t bytes, void *context);
+
+static ps_code visit_row(const ps_rows *rows, int fd, int64_t row, piece_visit visit, void *context, ps_error *error) {
     enum { PIECE = 1 << 20 };
     ps_code code = PS_OK;
     uint64_t offset = rows->offset + (uint64_t)row * rows->row_bytes;
-    char *piece = malloc(PIECE);
+    char *piece = malloc(rows->row_bytes < PIECE ? rows->row_bytes : PIECE);
     PS_GO_ALLOC(error, piece);
     for (size_t left = rows->row_bytes; left > 0;) {
         size_t bytes = left < PIECE ? left : PIECE;
         PS_GO(read_bytes(rows, fd, offset, bytes, piece, error));
-        *crc = (uint32_t)crc32_z(*crc, (const Bytef *)piece, bytes);
+        visit(piece, bytes, context);
         offset += bytes;
         left -= bytes;
     }
 done:
     free(piece);
+    return code;
+}
+
+static void add_crc(const char *piece, size_t bytes, void *context) {
+    uint32_t *crc = context;
+    *crc = (uint32_t)crc32_z(*crc, (const Bytef *)piece, bytes);
+}
+
+ps_code ps_rows_crc(const ps_rows *rows, int fd, int64_t row, uint32_t *crc, ps_error *error) {
+    return visit_row(rows, fd, row, add_crc, crc, error);
+}
+
+typedef struct {
+    const char *expected;
+    bool same;
+} comparison;
+
+static void compare_piece(const char *piece, size_t bytes, void *context) {
+    comparison *c = context;
+    c->same = c->same && memcmp(piece, c->expected, bytes) == 0;
+    c->expected += bytes;
+}
+
+ps_code ps_rows_compare(const ps_rows *rows, int fd, int64_t row, const void *data, bool *same, ps_error *error) {
+    comparison c = {data, true};
+    ps_code code = visit_row(rows, fd, row, compare_piece, &c, error);
+    *same = code == PS_OK && c.same;
     return code;
 }

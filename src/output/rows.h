@@ -27,6 +27,8 @@ void ps_rows_close(ps_rows *rows);
 ps_code ps_rows_write(const ps_rows *rows, int64_t row, const void *data, size_t limit_bytes, ps_error *error);
 /* CRC-32 of a row as it stands in the file, continuing from *crc. */
 ps_code ps_rows_crc(const ps_rows *rows, int fd, int64_t row, uint32_t *crc, ps_error *error);
+/* *same: the row in the file holds exactly these bytes. */
+ps_code ps_rows_compare(const ps_rows *rows, int fd, int64_t row, const void *data, bool *same, ps_error *error);
 ps_code ps_rows_read(const ps_rows *rows, int fd, int64_t row, void *data, ps_error *error);
 
 #endif
