@@ -348,7 +348,7 @@ static uint16_t *read_counts(const char *name) {
     ps_reader *reader = NULL;
     ps_error error = {0};
     char *path = in_folder(name);
-    const ps_reader_options options = {12, 15};
+    const ps_reader_options options = {.scan_rows = 12, .scan_columns = 15};
     if (ps_reader_open(path, &options, &reader, &error) != PS_OK) fail_msg("%s", error.text);
     assert_int_equal(reader->info.n_positions, 180);
     assert_int_equal(reader->info.detector_rows, 12);
