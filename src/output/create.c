@@ -37,13 +37,13 @@ void ps_output_time_now(char text[PS_WIDTH_TIME]) {
 
 static ps_code create_f32(hid_t parent, const char *name, int rank, const hsize_t *dims, const char *units, ps_error *error) {
     PS_TRY(ps_h5_dataset(parent, name, H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, rank, dims, NULL, error));
-    return ps_h5_describe(parent, name, "units", units, error);
+    return *units ? ps_h5_describe(parent, name, "units", units, error) : PS_OK;
 }
 
 static ps_code create_f64(hid_t parent, const char *name, int rank, const hsize_t *dims, const double *values, const char *units,
                           ps_error *error) {
     PS_TRY(ps_h5_dataset(parent, name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, rank, dims, values, error));
-    return ps_h5_describe(parent, name, "units", units, error);
+    return *units ? ps_h5_describe(parent, name, "units", units, error) : PS_OK;
 }
 
 /* values[i] = i * step */

@@ -202,5 +202,5 @@ ps_code ps_h5_integer(hid_t parent, const char *name, int64_t value, ps_error *e
 
 ps_code ps_h5_number(hid_t parent, const char *name, double value, const char *units, ps_error *error) {
     PS_TRY(ps_h5_dataset(parent, name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 0, NULL, &value, error));
-    return units ? ps_h5_describe(parent, name, "units", units, error) : PS_OK;
+    return *units ? ps_h5_describe(parent, name, "units", units, error) : PS_OK;
 }
