@@ -2,7 +2,7 @@
 # Fills a batch template from a job file, shows it, and submits it once you agree.
 #   usage: slurm/submit.sh [OPTIONS] JOB.json [JOB.json ...]
 #     --template NAME      cpu, gpu_node, gpu_nodes, sweep or array; otherwise array for several jobs, sweep with --sweep, cpu for a
-#                          job on the cpu backend, else gpu_node
+#                          job on the cpu backend or a build without cuda, else gpu_node
 #     --sweep FILE         one run a line: settings as for ptyseries run --set, output.file among them
 #     --nodes N            nodes; --ranks-per-node N  ranks on each; --gpus-per-node N; --cores-per-rank N
 #     --time LIMIT         as sbatch takes it; --mem SIZE  a node, otherwise from the plan
@@ -63,6 +63,12 @@ make_plan() {
     done
 }
 
+# The job says cpu, or leaves it open and the program has no other backend. That this machine has no GPU says nothing about the nodes.
+wants_cpu() {
+    [[ $(plan_value backend) == cpu* ]] || return 1
+    [ -z "$(plan_value backend_note)" ] || "$program" --version | grep -q 'cuda: not built'
+}
+
 choose_template() {
     template=${option[template]:-}
     if [ -n "$template" ]; then
@@ -71,7 +77,7 @@ choose_template() {
         template=array
     elif [ -n "${option[sweep]:-}" ]; then
         template=sweep
-    elif [[ "$(plan_value backend)" =~ ^cpu ]]; then
+    elif wants_cpu; then
         template=cpu
     else
         template=gpu_node
@@ -123,12 +129,8 @@ fill_sizes() {
     fill_gpus "$ranks"
 }
 
-# A quarter more than the plan says, and a GiB for what is not ours.
-memory_of_node() {
-    local bytes
-    bytes=$(plan_value peak_bytes)
-    [ -z "$bytes" ] || echo "$(((bytes * $1 * 5 / 4 >> 20) + 1024))M"
-}
+# A quarter more than the plan says, and half a GiB a rank for libraries.
+memory_of_node() { echo "$((($(mebibytes peak_bytes) * 5 / 4 + 512) * $1))M"; }
 
 fill_gpus() {
     local gpus=${option[gpus-per-node]:-}
@@ -139,6 +141,13 @@ fill_gpus() {
         set_directive gpus-per-node "$gpus"
     fi
 }
+
+summary() {
+    printf '# %s frames on %s x %s ranks; %s MiB a rank; output %s MiB; backend %s' "$(plan_value n_frames)" "$(directive nodes)" \
+        "$(directive ntasks-per-node)" "$(mebibytes peak_bytes)" "$(mebibytes output_bytes)" "$(plan_value backend)"
+}
+
+mebibytes() { echo $((($(plan_value "$1") + 1048575) >> 20)); }
 
 fill_template() {
     local item
@@ -159,7 +168,7 @@ fill_template() {
         sweep) set_variable JOB "${jobs[0]}" && set_variable SWEEP "$(realpath "${option[sweep]}")" ;;
         *) set_variable JOB "${jobs[0]}" ;;
     esac
-    set_line '#!/bin/bash' '#!/bin/bash'$'\n'"$mark"
+    set_line '#!/bin/bash' '#!/bin/bash'$'\n'"$mark"$'\n'"$(summary)"
 }
 
 agree() {

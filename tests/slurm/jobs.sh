@@ -14,9 +14,17 @@ fail() {
     exit 1
 }
 
-# series FOLDER N_FRAMES: makes inputs and jobs, and the reference FOLDER/reference.h5 by one undisturbed process.
+# recordings FOLDER N_FRAMES: makes a small series (tests/series) and its job FOLDER/job.json, whose output is FOLDER/out.h5.
+recordings() {
+    mkdir -p "$1"
+    cp "$tests/../series/reconstruct.json" "$1/job.json"
+    cp "$tests/../series/simulate.json" "$1"
+    "$program" run "$1/simulate.json" --quiet --set "simulate.frames=$2"
+}
+
+# series FOLDER N_FRAMES: the same, and FOLDER/reference.h5, what one undisturbed process makes of it.
 series() {
-    python3 "$tests/make_series.py" "$1" "$2"
+    recordings "$1" "$2"
     "$program" run "$1/job.json" --quiet --set output.file=reference.h5
 }
 

@@ -8,15 +8,15 @@ cluster_start 2
 cd "$cluster_dir/work"
 series one 16
 series two 16
-slow_down 10000
+slow_down 5000
 array=$(submit --template array one/job.json two/job.json)
-wait_until 60 some_frames_are_done one/out.h5
-wait_until 60 some_frames_are_done two/out.h5
+wait_until 120 some_frames_are_done one/out.h5
+wait_until 120 some_frames_are_done two/out.h5
 scancel --batch --signal=USR1 "${array}_1"
-wait_until 30 grep -q "requeued" "one/ptyseries.${array}_1.log"
+wait_until 120 grep -q "requeued" "one/ptyseries.${array}_1.log"
 speed_up
-ends_as COMPLETED 60 "${array}_1"
-ends_as COMPLETED 60 "${array}_2"
+ends_as COMPLETED 120 "${array}_1"
+ends_as COMPLETED 120 "${array}_2"
 [ "$(restarts_of "${array}_1")" -eq 1 ] || fail "task 1 restarted $(restarts_of "${array}_1") times, expected 1"
 [ "$(restarts_of "${array}_2")" -eq 0 ] || fail "task 2 restarted $(restarts_of "${array}_2") times, expected 0"
 same one/reference.h5 one/out.h5

@@ -15,14 +15,14 @@ ranks() {
 run_with() {
     local job
     rm -f out.h5
-    slow_down 10000
+    slow_down 5000
     job=$(submit --launcher "$1" --template cpu --ranks-per-node 2 job.json)
-    wait_until 60 some_frames_are_done out.h5
+    wait_until 120 some_frames_are_done out.h5
     kill -KILL "$(ranks | tail -n 1)"
-    ends_as FAILED 60 "$job"
+    ends_as FAILED 120 "$job"
     speed_up
     job=$(sbatch --parsable job.sbatch)
-    ends_as COMPLETED 60 "$job"
+    ends_as COMPLETED 120 "$job"
     same reference.h5 out.h5
 }
 

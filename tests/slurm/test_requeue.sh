@@ -13,12 +13,12 @@ lose_node() { scontrol update nodename=n2 state=down reason=test; }
 run_with() {
     local job
     rm -f out.h5
-    slow_down 10000
+    slow_down 5000
     job=$(submit --launcher "$1" --template gpu_nodes --nodes 2 --ranks-per-node 2 job.json)
-    wait_until 60 some_frames_are_done out.h5
+    wait_until 120 some_frames_are_done out.h5
     "$2" "$job"
     speed_up
-    ends_as COMPLETED 90 "$job"
+    ends_as COMPLETED 120 "$job"
     [ "$(restarts_of "$job")" -eq 1 ] || fail "job $job restarted $(restarts_of "$job") times, expected 1"
     same reference.h5 out.h5
 }

@@ -14,7 +14,7 @@ expect() {
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-python3 "$tests/make_series.py" . 3
+recordings . 3
 submit=$PTYSERIES_HOME/slurm/submit.sh
 
 expect 0 "#SBATCH --ntasks-per-node=3" "$submit" --dry-run job.json # three frames, no fourth rank

@@ -13,7 +13,7 @@ run_with() {
     job=$(submit --time 1 --warn 40 --launcher "$launcher" --template cpu --ranks-per-node 2 job.json)
     wait_until 100 has_restarted "$job"
     speed_up
-    ends_as COMPLETED 60 "$job"
+    ends_as COMPLETED 120 "$job"
     log=ptyseries.$job.log
     grep -q "restart 0\] exit status 75" "$log" || fail "the first run did not end with 75"
     grep -q "restart 1\] exit status 0" "$log" || fail "the second run did not complete"
