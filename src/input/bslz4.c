@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "input/bit_shuffle.h"
+#include "input/lz4_block.h"
 
 enum { HEADER_BYTES = 12, LENGTH_BYTES = 4, BLOCK_BYTES = 8192, SMALL_BLOCK = 65536 };
 
@@ -73,25 +74,21 @@ static ps_code next_block(const uint8_t *stream, size_t stream_bytes, size_t *at
     return PS_OK;
 }
 
-static ps_code unpack_lz4(const uint8_t *stream, size_t at, size_t length, size_t n_bytes, uint8_t *bytes, ps_error *error) {
-    int got = length > INT32_MAX || n_bytes > LZ4_MAX_INPUT_SIZE
-                  ? -1
-                  : LZ4_decompress_safe((const char *)stream + at, (char *)bytes, (int)length, (int)n_bytes);
-    if (got < 0)
-        return PS_FAIL(error, PS_E_INPUT, "byte %zu: damaged LZ4 block of %zu bytes (expected to unpack to %zu)", at, length, n_bytes);
-    if ((size_t)got != n_bytes)
-        return PS_FAIL(error, PS_E_INPUT, "byte %zu: an LZ4 block unpacks to %d bytes, expected %zu", at, got, n_bytes);
-    return PS_OK;
+/* The block at stream + at into bytes: [n_bytes + slack] */
+static ps_code unpack_block(const uint8_t *stream, size_t at, size_t length, uint8_t *bytes, size_t n_bytes, size_t slack,
+                            ps_error *error) {
+    if (ps_lz4_unpack(stream + at, length, bytes, n_bytes, slack)) return PS_OK;
+    return PS_FAIL(error, PS_E_INPUT, "byte %zu: damaged LZ4 block of %zu bytes (expected to unpack to %zu)", at, length, n_bytes);
 }
 
-/* Unpacks all blocks through rows: [block elements * element_bytes]. */
+/* Unpacks all blocks through rows: [block elements * element_bytes + PS_LZ4_SLACK]. */
 static ps_code decode_blocks(const uint8_t *stream, size_t stream_bytes, size_t n_elements, size_t element_bytes, size_t block_elements,
                              uint8_t *rows, uint8_t *elements, ps_error *error) {
     size_t at = HEADER_BYTES, left = n_elements;
     while (left >= 8) {
         size_t n = left < block_elements ? left - left % 8 : block_elements, length = 0;
         PS_TRY(next_block(stream, stream_bytes, &at, &length, error));
-        PS_TRY(unpack_lz4(stream, at, length, n * element_bytes, rows, error));
+        PS_TRY(unpack_block(stream, at, length, rows, n * element_bytes, PS_LZ4_SLACK, error));
         ps_bit_unshuffle(rows, n, element_bytes, elements);
         at += length;
         elements += n * element_bytes;
@@ -106,7 +103,7 @@ static ps_code decode_blocks(const uint8_t *stream, size_t stream_bytes, size_t 
 ps_code ps_bslz4_decode(const uint8_t *stream, size_t stream_bytes, int64_t n_elements, size_t element_bytes, void *elements,
                         ps_error *error) {
     ps_code code = PS_OK;
-    uint8_t small[SMALL_BLOCK], *large = NULL;
+    uint8_t small[SMALL_BLOCK + PS_LZ4_SLACK], *large = NULL;
     uint32_t block_bytes = 0;
     PS_TRY(check_header(stream, stream_bytes, (size_t)n_elements * element_bytes, &block_bytes, error));
     if (block_bytes == 0 || block_bytes % (8 * element_bytes) != 0)
@@ -114,7 +111,7 @@ ps_code ps_bslz4_decode(const uint8_t *stream, size_t stream_bytes, int64_t n_el
                        8 * element_bytes);
     size_t all = (size_t)n_elements * element_bytes, room = block_bytes < all ? block_bytes : all;
     if (room > SMALL_BLOCK) {
-        large = malloc(room);
+        large = malloc(room + PS_LZ4_SLACK);
         PS_GO_ALLOC(error, large);
     }
     PS_GO(decode_blocks(stream, stream_bytes, (size_t)n_elements, element_bytes, block_bytes / element_bytes, large ? large : small,
@@ -135,7 +132,7 @@ ps_code ps_lz4_decode(const uint8_t *stream, size_t stream_bytes, size_t n_bytes
         if (length == n)
             memcpy(to, stream + at, n);
         else
-            PS_TRY(unpack_lz4(stream, at, length, n, to, error));
+            PS_TRY(unpack_block(stream, at, length, to, n, 0, error));
         at += length;
         to += n;
         left -= n;

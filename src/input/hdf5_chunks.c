@@ -197,12 +197,15 @@ static ps_code read_chunk(const chunk_read *r, int64_t index, const stored_chunk
     return PS_OK;
 }
 
+enum { SMALL_READ_BYTES = 1 << 18 }; /* less is read by one thread */
+
 /* Chunks [begin, end) of the box on all threads; fetched: [end - begin] or NULL. Of several damaged chunks the first is reported,
  * whatever the number of threads. */
 static ps_code read_chunks(const chunk_read *r, int64_t begin, int64_t end, const stored_chunk *fetched, ps_error *error) {
     ps_error first_error = {0};
     int64_t first_bad = end;
-#pragma omp parallel
+    bool worth_it = (size_t)(end - begin) * chunk_elements(r->dataset) * r->dataset->stored_bytes > SMALL_READ_BYTES;
+#pragma omp parallel if (worth_it)
     {
         chunk_scratch scratch = {0};
 #pragma omp for schedule(dynamic, 4)

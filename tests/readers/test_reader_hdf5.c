@@ -155,7 +155,7 @@ static void test_damaged_chunks(void **unused) {
                          "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"
                          "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
                          39, "byte 16: damaged LZ4 block");
-    expect_damaged_chunk(AS_LZ4, 12, "\0\0\0\1", 4, "an LZ4 block unpacks to 0 bytes");
+    expect_damaged_chunk(AS_LZ4, 12, "\0\0\0\1", 4, "damaged LZ4 block of 1 bytes");
 }
 
 static void test_truncated_file(void **unused) {

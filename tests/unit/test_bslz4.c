@@ -1,15 +1,18 @@
 /* Round trips of every element size and length, the layout of the stream, and damage of every kind. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
+#include <lz4.h>
 
 #include "input/bit_shuffle.h"
 #include "input/bslz4.h"
+#include "input/lz4_block.h"
 
 static uint64_t state = 1;
 static uint32_t next_random(void) {
@@ -133,6 +136,55 @@ static void test_any_damage_is_survived(void **unused) {
     free(stream);
 }
 
+/* Bytes with runs and repeats of many periods. */
+static void fill_runs(uint8_t *bytes, size_t n) {
+    for (size_t at = 0; at < n;) {
+        size_t period = 1 + next_random() % 70, length = next_random() % 300;
+        for (size_t i = 0; i < length && at < n; i++, at++)
+            bytes[at] = at >= period && next_random() % 40 ? bytes[at - period] : (uint8_t)next_random();
+    }
+}
+
+/* The library packs; what is unpacked here must be what was packed, and nothing beyond the slack may change. */
+static void test_lz4_blocks(void **unused) {
+    (void)unused;
+    for (size_t n = 0; n < 3000; n += n < 100 ? 1 : 97)
+        for (size_t slack = 0; slack <= PS_LZ4_SLACK; slack += PS_LZ4_SLACK) {
+            uint8_t *bytes = malloc(n + 1), *packed = malloc((size_t)LZ4_COMPRESSBOUND(3000)), *back = malloc(n + slack + 1);
+            fill_runs(bytes, n);
+            int length = LZ4_compress_default((char *)bytes, (char *)packed, (int)n, LZ4_COMPRESSBOUND(3000));
+            uint8_t *exact = malloc((size_t)length);
+            memcpy(exact, packed, (size_t)length);
+            assert_true(ps_lz4_unpack(exact, (size_t)length, back, n, slack));
+            assert_memory_equal(back, bytes, n);
+            assert_false(ps_lz4_unpack(exact, (size_t)length, back, n + 1, 0));
+            if (n > 0) assert_false(ps_lz4_unpack(exact, (size_t)length, back, n - 1, slack));
+            for (int cut = 0; cut < length; cut++) assert_false(ps_lz4_unpack(exact, (size_t)cut, back, n, slack));
+            free(bytes), free(packed), free(back), free(exact);
+        }
+}
+
+/* A block that the library accepts is accepted, and gives the same bytes. */
+static void test_lz4_damage(void **unused) {
+    (void)unused;
+    enum { N = 600 };
+    uint8_t bytes[N], packed[LZ4_COMPRESSBOUND(N)], mine[N + PS_LZ4_SLACK], theirs[N];
+    for (int trial = 0; trial < 20000; trial++) {
+        fill_runs(bytes, N);
+        int length = LZ4_compress_default((char *)bytes, (char *)packed, N, sizeof packed);
+        packed[next_random() % (size_t)length] = (uint8_t)next_random();
+        uint8_t *exact = malloc((size_t)length);
+        memcpy(exact, packed, (size_t)length);
+        bool good = ps_lz4_unpack(exact, (size_t)length, mine, N, trial % 2 ? PS_LZ4_SLACK : 0);
+        int found = LZ4_decompress_safe((char *)exact, (char *)theirs, length, N);
+        if (found == N) {
+            assert_true(good);
+            assert_memory_equal(mine, theirs, N);
+        }
+        free(exact);
+    }
+}
+
 static void test_lz4_stream(void **unused) {
     (void)unused;
     /* two blocks of 4 bytes stored as they are, a last one of 2 */
@@ -152,6 +204,8 @@ int main(void) {
         cmocka_unit_test(test_header_layout),
         cmocka_unit_test(test_damage_is_named),
         cmocka_unit_test(test_any_damage_is_survived),
+        cmocka_unit_test(test_lz4_blocks),
+        cmocka_unit_test(test_lz4_damage),
         cmocka_unit_test(test_lz4_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
