@@ -62,10 +62,11 @@ static inline void copy_match_wide(uint8_t *to, size_t offset, size_t length) {
 static inline bool copy_match(unpacker *u, size_t offset, size_t length) {
     size_t room = (size_t)(u->to_end - u->to);
     if (offset == 0 || offset > (size_t)(u->to - u->to_begin) || length > room) return false;
+    const uint8_t *from = u->to - offset;
     if (room - length + u->slack >= 2 * WIDE)
         copy_match_wide(u->to, offset, length);
     else
-        for (size_t i = 0; i < length; i++) u->to[i] = u->to[i - offset];
+        for (size_t i = 0; i < length; i++) u->to[i] = from[i];
     u->to += length;
     return true;
 }

@@ -1,0 +1,24 @@
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "input/mib.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    ps_mib_header header;
+    ps_error error = {0};
+    int64_t frames, per_trigger;
+    char *text = malloc(size + 1);
+    memcpy(text, data, size);
+    if (ps_mib_parse("fuzz", text, size, &header, &error) == PS_OK)
+        if (header.rows < 1 || header.columns < 1 || header.header_bytes < 1 || (size_t)header.header_bytes > size ||
+            header.counter_bits < 1)
+            abort();
+    text[size] = '\0';
+    ps_mib_parse_companion(text, &frames, &per_trigger);
+    free(text);
+    return 0;
+}
