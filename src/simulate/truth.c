@@ -53,7 +53,7 @@ static ps_code write_lattice(hid_t group, const ps_lattice *lattice, ps_error *e
 static ps_code write_numbers(hid_t group, const ps_simulate_setup *setup, int64_t frame, ps_error *error) {
     PS_TRY(ps_h5_integer(group, "frame", frame, error));
     PS_TRY(ps_h5_integer(group, "upsampling", setup->upsampling, error));
-    PS_TRY(ps_h5_number(group, "counts_per_unit", setup->counts_per_unit, NULL, error));
+    PS_TRY(ps_h5_number(group, "counts_per_unit", setup->counts_per_unit, "", error));
     double drift_A[2] = {(double)frame * setup->job->drift_A[0], (double)frame * setup->job->drift_A[1]};
     PS_TRY(ps_h5_dataset(group, "drift", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 1, &(hsize_t){2}, drift_A, error));
     return ps_h5_describe(group, "drift", "units", "angstrom", error);
