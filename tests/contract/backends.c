@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "contract/check_backend.h"
+#include "kernels/cpu/fast/isa/isa.h"
 
 enum { MOST_BACKENDS = 8 };
 
@@ -54,6 +55,10 @@ static void offer_cuda(void) {
 
 int contract_backends(const contract_backend **backends) {
     if (n_chosen == 0) {
+        if (!ps_fast_isa_choose()) {
+            printf("skipped: this machine has no instruction set %s\n", getenv("PS_CPU_ISA"));
+            exit(77);
+        }
         offer(&ps_backend_cpu_reference, float64);
         offer(&ps_backend_cpu_fast, fast);
         offer(&contract_check_reference, float64);

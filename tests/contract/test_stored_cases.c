@@ -13,16 +13,11 @@
 
 #include "contract/backends.h"
 #include "contract/compare.h"
+#include "contract/problem.h"
 #include "contract/stored_case.h"
 
 static const contract_backend *backend_under_test;
 static int n_cases;
-
-#define REQUIRE_OK(expression)                                                  \
-    do {                                                                        \
-        ps_error error = {0};                                                   \
-        if ((expression) != PS_OK) fail_msg("%s: %s", #expression, error.text); \
-    } while (0)
 
 typedef struct {
     const contract_backend *under_test;

@@ -27,7 +27,7 @@ static size_t system_bytes(const ps_system_desc *desc, ps_methods methods) {
         all += batches[n];
     }
     size_t tiles = padded_pixels(desc) / PS_FAST_TILE;
-    return ps_cpu_system_bytes(desc) + doubles * sizeof(double) + all * sizeof(ps_fast_batch) +
+    return sizeof(ps_cpu_backend) + ps_cpu_system_bytes(desc) + doubles * sizeof(double) + all * sizeof(ps_fast_batch) +
            padded_pixels(desc) * (3 * sizeof(double) + 2 * sizeof(float)) + tiles * 3 * sizeof(float) + sizeof(ps_fast_system);
 }
 

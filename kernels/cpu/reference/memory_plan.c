@@ -12,14 +12,15 @@ static size_t matrix_bytes(const ps_system_desc *desc, ps_methods methods) {
 }
 
 static size_t system_bytes(const ps_system_desc *desc, ps_methods methods) {
-    return ps_cpu_system_bytes(desc) + matrix_bytes(desc, methods) + (size_t)desc->n_active * sizeof(double complex) +
-           (size_t)desc->n_frequencies * 2 * sizeof(int64_t) + (size_t)desc->n_aliases * sizeof(double);
+    return sizeof(ps_cpu_backend) + sizeof(ps_reference_system) + ps_cpu_system_bytes(desc) + matrix_bytes(desc, methods) +
+           (size_t)desc->n_active * sizeof(double complex) + (size_t)desc->n_frequencies * 2 * sizeof(int64_t) +
+           (size_t)desc->n_aliases * sizeof(double);
 }
 
 static size_t frame_bytes(const ps_system_desc *desc, ps_methods methods, ps_dtype dtype) {
     size_t sums = methods & PS_METHOD_COMPLEX ? 2 : methods & PS_METHOD_PHASE ? 1 : 0;
     sums += methods & PS_METHOD_SSB ? 1 : 0;
-    return ps_cpu_frame_bytes(desc, dtype) + (size_t)desc->n_aliases * sums * sizeof(double complex) +
+    return sizeof(ps_reference_frame) + ps_cpu_frame_bytes(desc, dtype) + (size_t)desc->n_aliases * sums * sizeof(double complex) +
            (size_t)desc->n_frequencies * sizeof(double);
 }
 

@@ -7,20 +7,17 @@
 
 static const double gamma_floor = 1e-6; /* section 6: below it a pixel says nothing about a frequency */
 
-/* What one chunk of pixels adds to one alias of one frame: b, and the sum of section 6's corrected spectra. g: [n]. */
+/* What one chunk of pixels adds to one alias of one frame: b, and section 6's corrected spectra. Pixel follows pixel in the sums,
+ * so that chunks do not show. g: [n]. */
 static void add_alias(ps_reference_frame *frame, int64_t alias, int64_t first, int64_t n, const double complex *amplitude,
                       const double complex *phase, const double complex *g) {
     const double *weights = frame->cpu.system->weights + first;
-    double complex right_amplitude = 0.0, right_phase = 0.0, ssb = 0.0;
     for (int64_t i = 0; i < n; i++) {
         double complex gamma = -I * phase[i];
-        if (frame->right_amplitude) right_amplitude += weights[i] * conj(amplitude[i]) * g[i];
-        right_phase += weights[i] * conj(phase[i]) * g[i];
-        if (cabs(gamma) > gamma_floor) ssb += g[i] * conj(gamma) / cabs(gamma);
+        if (frame->right_amplitude) frame->right_amplitude[alias] += weights[i] * conj(amplitude[i]) * g[i];
+        if (frame->right_phase) frame->right_phase[alias] += weights[i] * conj(phase[i]) * g[i];
+        if (frame->ssb && cabs(gamma) > gamma_floor) frame->ssb[alias] += g[i] * conj(gamma) / cabs(gamma);
     }
-    if (frame->right_amplitude) frame->right_amplitude[alias] += right_amplitude;
-    if (frame->right_phase) frame->right_phase[alias] += right_phase;
-    if (frame->ssb) frame->ssb[alias] += ssb / (double)frame->cpu.system->desc.n_active;
 }
 
 /* g of one frequency at the chunk's pixels, out of half-planes [n, half]. */
@@ -65,10 +62,13 @@ static void clear_sums(ps_reference_frame *frame) {
     memset(frame->power, 0, (size_t)desc->n_frequencies * sizeof *frame->power);
 }
 
-/* Section 6: the image's zero frequency is the mean of all pixels' g(0, k) = mean counts / dose. */
-static void set_ssb_zero(ps_reference_frame *frame) {
-    int64_t alias = ps_cpu_zero_alias(&frame->cpu.system->desc);
-    if (frame->ssb && alias >= 0) frame->ssb[alias] = ps_cpu_mean_of_means(&frame->cpu) / frame->cpu.dose;
+/* Section 6: means over the pixels; the image's zero frequency is the mean of all pixels' g(0, k) = mean counts / dose. */
+static void finish_frame(ps_reference_frame *frame) {
+    const ps_system_desc *desc = &frame->cpu.system->desc;
+    int64_t zero = ps_cpu_zero_alias(desc);
+    for (int64_t alias = 0; frame->ssb && alias < desc->n_aliases; alias++) frame->ssb[alias] /= (double)desc->n_active;
+    if (frame->ssb && zero >= 0) frame->ssb[zero] = ps_cpu_mean_of_means(&frame->cpu) / frame->cpu.dose;
+    frame->cpu.is_reduced = true;
 }
 
 static ps_code reduce_chunk(chunk *c, double complex *spectra, double complex *scratch, ps_error *error) {
@@ -79,6 +79,17 @@ static ps_code reduce_chunk(chunk *c, double complex *spectra, double complex *s
     c->spectra = spectra;
 #pragma omp parallel for schedule(dynamic) num_threads(system->backend->n_threads)
     for (int64_t i = 0; i < system->desc.n_frequencies; i++) add_frequency(c, i, scratch + omp_get_thread_num() * (2 + c->n_frames) * c->n);
+    return PS_OK;
+}
+
+static ps_code reduce_chunks(ps_reference_frame **frames, int64_t n_frames, int64_t pixels, double complex *spectra,
+                             double complex *scratch, ps_error *error) {
+    int64_t active = frames[0]->cpu.system->desc.n_active;
+    for (int64_t first = 0; first < active; first += pixels) {
+        chunk c = {.frames = frames, .n_frames = n_frames, .first = first, .n = active - first < pixels ? active - first : pixels};
+        PS_TRY(reduce_chunk(&c, spectra, scratch, error));
+    }
+    for (int64_t i = 0; i < n_frames; i++) finish_frame(frames[i]);
     return PS_OK;
 }
 
@@ -101,16 +112,7 @@ ps_code ps_reference_reduce(ps_frame *const *handles, int64_t n_frames, const do
         clear_sums(frames[i]);
         frames[i]->cpu.dose = dose[i];
     }
-    for (int64_t first = 0; first < desc->n_active; first += plan.pixels_per_chunk) {
-        int64_t left = desc->n_active - first;
-        chunk c = {
-            .frames = frames, .n_frames = n_frames, .first = first, .n = left < plan.pixels_per_chunk ? left : plan.pixels_per_chunk};
-        PS_GO(reduce_chunk(&c, spectra, scratch, error));
-    }
-    for (int64_t i = 0; i < n_frames; i++) {
-        set_ssb_zero(frames[i]);
-        frames[i]->cpu.is_reduced = true;
-    }
+    PS_GO(reduce_chunks(frames, n_frames, plan.pixels_per_chunk, spectra, scratch, error));
 done:
     ps_cpu_free(spectra);
     ps_cpu_free(scratch);

@@ -14,6 +14,11 @@ static void place(const ps_system_desc *desc, const ps_frequency *f, int64_t ali
     if (f->multiplicity == 2) image[(rows - row) % rows * columns + (columns - column) % columns] = -conj(value);
 }
 
+/* 0 for 0, whatever the signs of its zeros. */
+static double angle(double complex z) {
+    return atan2(cimag(z) + 0.0, creal(z) + 0.0);
+}
+
 static ps_code wave_phase(const ps_reference_frame *frame, double complex *image, double *phase, ps_error *error) {
     const ps_system_desc *desc = &frame->cpu.system->desc;
     int64_t n = ps_cpu_fine_rows(desc) * ps_cpu_fine_columns(desc);
@@ -24,7 +29,7 @@ static ps_code wave_phase(const ps_reference_frame *frame, double complex *image
             place(desc, f, alias, frame->ssb[alias], image);
     }
     PS_TRY(ps_reference_image(desc, image, error));
-    for (int64_t i = 0; i < n; i++) phase[i] = carg(image[i]);
+    for (int64_t i = 0; i < n; i++) phase[i] = angle(image[i]);
     return PS_OK;
 }
 
@@ -63,7 +68,7 @@ static ps_code pixel_phases(const ps_reference_frame *frame, double complex *spe
         PS_TRY(ps_reference_image(desc, image, error));
 #pragma omp parallel for schedule(static) num_threads(system->cpu.backend->n_threads)
         for (int64_t i = 0; i < n; i++) {
-            double phase = carg(image[i]);
+            double phase = angle(image[i]);
             sums[i] += phase;
             squares[i] += phase * phase;
         }

@@ -1,0 +1,139 @@
+#include "contract/problem.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+const ps_strength problem_strengths[PROBLEM_STRENGTHS] = {{0.02, 0.02}, {0.3, 0.1}, {0.1, 0.1}, {3.0, 1.0}, {0.7, 0.7}};
+
+static uint32_t next_random(uint32_t *state) {
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+void problem_counts(const problem *p, unsigned seed, uint16_t *counts) {
+    uint32_t state = seed * 2654435761u + 1u;
+    for (int64_t i = 0; i < p->n_positions; i++)
+        for (int64_t pixel = 0; pixel < p->n_pixels; pixel++) {
+            double wave = sin(0.9 * (double)i + 0.31 * (double)pixel) + cos(0.13 * (double)i * (double)(pixel % 7));
+            counts[i * p->n_pixels + pixel] = (uint16_t)(40.0 + 3.0 * wave + (double)(next_random(&state) % 9));
+        }
+}
+
+void problem_create(const problem_size *size, unsigned seed, problem *p) {
+    *p = (problem){.optics = {.voltage_V = 300000,
+                              .semiangle_mrad = 25,
+                              .scan_step_A = {0.42, 0.38},
+                              .rotation_deg = 31,
+                              .C_A = {-70, 25, 500, 300, 9000},
+                              .angle_rad = {0, 0.7, 0.3, -0.4}},
+                   .n_positions = size->rows * size->columns,
+                   .n_pixels = size->detector_rows * size->detector_columns};
+    p->optics.detector_pitch_mrad[0] = 2.1 * 25 / (double)size->detector_rows;
+    p->optics.detector_pitch_mrad[1] = 2.2 * 25 / (double)size->detector_columns;
+    p->optics.detector_center_px[0] = 0.5 * (double)(size->detector_rows - 1) + 0.2;
+    p->optics.detector_center_px[1] = 0.5 * (double)(size->detector_columns - 1) - 0.1;
+    ps_plan_options options = {.scan_rows = size->rows,
+                               .scan_columns = size->columns,
+                               .detector_rows = size->detector_rows,
+                               .detector_columns = size->detector_columns,
+                               .upsampling = size->upsampling,
+                               .smoothness_phase_inv_A = INFINITY,
+                               .smoothness_complex_inv_A = 1.5};
+    REQUIRE_OK(ps_plan_build(&p->optics, &options, &p->plan, &error));
+    p->counts = malloc((size_t)(p->n_positions * p->n_pixels) * sizeof *p->counts);
+    problem_counts(p, seed, p->counts);
+}
+
+void problem_free(problem *p) {
+    ps_plan_free(&p->plan);
+    free(p->counts);
+}
+
+void problem_open(const contract_backend *under_test, const problem *p, const ps_backend_options *options, const double *weights,
+                  problem_run *run) {
+    ps_backend_options defaults = {0};
+    *run = (problem_run){.ops = under_test->ops, .problem = p};
+    REQUIRE_OK(run->ops->open(options ? options : &defaults, &run->backend, &error));
+    REQUIRE_OK(run->ops->system_create(run->backend, &p->plan.desc, PROBLEM_ALL, &run->system, &error));
+    if (weights) REQUIRE_OK(run->ops->system_set_weights(run->system, weights, &error));
+    REQUIRE_OK(run->ops->system_prepare(run->system, &error));
+}
+
+void problem_close(problem_run *run) {
+    run->ops->system_destroy(run->system);
+    run->ops->close(run->backend);
+}
+
+ps_frame *problem_frame(const problem_run *run, ps_dtype dtype, const void *counts) {
+    ps_frame *frame;
+    REQUIRE_OK(run->ops->frame_create(run->system, dtype, &frame, &error));
+    REQUIRE_OK(run->ops->frame_put(frame, 0, run->problem->n_positions, counts, &error));
+    return frame;
+}
+
+double problem_dose(const problem_run *run, ps_frame *frame) {
+    double dose, *mean = malloc((size_t)run->problem->plan.desc.n_active * sizeof *mean);
+    REQUIRE_OK(run->ops->frame_means(frame, mean, NULL, &error));
+    REQUIRE_OK(ps_plan_dose(&run->problem->plan, mean, NULL, &dose, &error));
+    free(mean);
+    return dose;
+}
+
+static int64_t answer_size(const problem *p) {
+    const ps_system_desc *desc = &p->plan.desc;
+    int64_t fine = desc->scan_rows * desc->scan_columns * desc->upsampling * desc->upsampling;
+    return fine * (PROBLEM_STRENGTHS * 3 + 2) + PROBLEM_STRENGTHS * 4 + 2 + desc->n_aliases * 6;
+}
+
+static void ask_images(const problem_run *run, ps_frame *frame, double **at) {
+    const ps_system_desc *desc = &run->problem->plan.desc;
+    int64_t fine = desc->scan_rows * desc->scan_columns * desc->upsampling * desc->upsampling, all = PROBLEM_STRENGTHS * fine;
+    ps_solution phase = {.phase_f64 = *at, .residual = *at + all, .influence = *at + all + PROBLEM_STRENGTHS};
+    REQUIRE_OK(run->ops->solve(frame, PS_METHOD_PHASE, PROBLEM_STRENGTHS, problem_strengths, &phase, &error));
+    *at += all + 2 * PROBLEM_STRENGTHS;
+    ps_solution both = {
+        .phase_f64 = *at, .log_amplitude_f64 = *at + all, .residual = *at + 2 * all, .influence = *at + 2 * all + PROBLEM_STRENGTHS};
+    REQUIRE_OK(run->ops->solve(frame, PS_METHOD_COMPLEX, PROBLEM_STRENGTHS, problem_strengths, &both, &error));
+    *at += 2 * all + 2 * PROBLEM_STRENGTHS;
+    REQUIRE_OK(run->ops->ssb(frame, PS_SSB_WAVE, NULL, *at, NULL, &error));
+    REQUIRE_OK(run->ops->ssb(frame, PS_SSB_PHASE, NULL, *at + fine, *at + 2 * fine, &error));
+    *at += 2 * fine + 1;
+}
+
+void problem_ask(const problem_run *run, ps_frame *frame, problem_answer *answer) {
+    const ps_system_desc *desc = &run->problem->plan.desc;
+    answer->n = answer_size(run->problem);
+    answer->values = calloc((size_t)answer->n, sizeof *answer->values);
+    double *at = answer->values;
+    ask_images(run, frame, &at);
+    REQUIRE_OK(run->ops->frame_power(frame, at++, &error));
+    for (int64_t i = 1; i < desc->n_frequencies; i++) {
+        int64_t n = desc->frequencies[i].n_aliases;
+        REQUIRE_OK(run->ops->get_right_side(frame, PS_METHOD_PHASE, i, at, NULL, &error));
+        REQUIRE_OK(run->ops->get_right_side(frame, PS_METHOD_COMPLEX, i, at + 2 * n, NULL, &error));
+        at += 6 * n;
+    }
+    assert_true(at <= answer->values + answer->n);
+}
+
+void problem_answer_of(const contract_backend *under_test, const problem *p, const ps_backend_options *options, problem_answer *answer) {
+    problem_run run;
+    problem_open(under_test, p, options, NULL, &run);
+    ps_frame *frame = problem_frame(&run, PS_U16, p->counts);
+    double dose = problem_dose(&run, frame);
+    REQUIRE_OK(run.ops->frame_reduce(&frame, 1, &dose, &error));
+    problem_ask(&run, frame, answer);
+    run.ops->frame_destroy(frame);
+    problem_close(&run);
+}
+
+void problem_answer_free(problem_answer *answer) {
+    free(answer->values);
+}

@@ -1,0 +1,61 @@
+/* Small problems that every law of tests/contract is tried on: optics, a plan, made-up counts, and a run through a backend. */
+#ifndef PS_TESTS_CONTRACT_PROBLEM_H
+#define PS_TESTS_CONTRACT_PROBLEM_H
+
+#include "contract/backends.h"
+#include "optics/plan.h"
+
+#define REQUIRE_OK(expression)                                                  \
+    do {                                                                        \
+        ps_error error = {0};                                                   \
+        if ((expression) != PS_OK) fail_msg("%s: %s", #expression, error.text); \
+    } while (0)
+
+enum { PROBLEM_ALL = PS_METHOD_PHASE | PS_METHOD_COMPLEX | PS_METHOD_SSB, PROBLEM_STRENGTHS = 5 };
+
+/* Scan and detector sizes and upsampling of one problem. */
+typedef struct {
+    const char *name;
+    int64_t rows, columns, detector_rows, detector_columns, upsampling;
+} problem_size;
+
+typedef struct {
+    ps_optics optics;
+    ps_plan plan;
+    int64_t n_positions, n_pixels; /* of the scan, of the detector */
+    uint16_t *counts;              /* [n_positions, n_pixels] */
+} problem;
+
+/* Aberrations up to third order, rectangular pixels, rotated; counts around 40 a pixel with structure, from the seed. */
+void problem_create(const problem_size *size, unsigned seed, problem *p);
+void problem_free(problem *p);
+void problem_counts(const problem *p, unsigned seed, uint16_t *counts); /* other counts for the same optics */
+extern const ps_strength problem_strengths[PROBLEM_STRENGTHS];          /* of several ratios */
+
+/* Everything a reduced frame gives, in one array of doubles, so that two runs are compared at once. */
+typedef struct {
+    int64_t n;
+    double *values;
+} problem_answer;
+
+/* Backend and system of a problem, prepared with weights (NULL: uniform). */
+typedef struct {
+    const ps_backend_ops *ops;
+    ps_backend *backend;
+    ps_system *system;
+    const problem *problem;
+} problem_run;
+
+void problem_open(const contract_backend *under_test, const problem *p, const ps_backend_options *options, const double *weights,
+                  problem_run *run);
+void problem_close(problem_run *run);
+/* A frame with all counts put at once; destroyed by the caller. */
+ps_frame *problem_frame(const problem_run *run, ps_dtype dtype, const void *counts);
+double problem_dose(const problem_run *run, ps_frame *frame);
+/* Solves, images and right sides of a reduced frame. */
+void problem_ask(const problem_run *run, ps_frame *frame, problem_answer *answer);
+/* All of the above for one frame. */
+void problem_answer_of(const contract_backend *under_test, const problem *p, const ps_backend_options *options, problem_answer *answer);
+void problem_answer_free(problem_answer *answer);
+
+#endif
