@@ -125,6 +125,8 @@ typedef struct {
     /* low, high: [n_segments] sum of all finite values of a segment, low + 2^32 high, in the map's units. */
     ps_code (*totals)(ps_histogram *histogram, uint64_t *low, int64_t *high, ps_error *error);
     void (*times)(const ps_histogram *histogram, ps_histogram_times *times);
+    /* "NVIDIA H200", or the threads in use: what ran, for records. */
+    void (*device)(const ps_histogram *histogram, char *name, size_t bytes);
 } ps_histogram_ops;
 
 /* Each backend's struct begins with this. */

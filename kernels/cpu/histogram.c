@@ -1,6 +1,7 @@
 /* The CPU histogram backends: memory, spilling, reading out. How they count is in histogram_reference.c and histogram_fast.c. */
 #include <math.h>
 #include <omp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -195,6 +196,12 @@ static void get_times(const ps_histogram *histogram, ps_histogram_times *times) 
     *times = ((const ps_cpu_histogram *)histogram)->times;
 }
 
+static void get_device(const ps_histogram *histogram, char *name, size_t bytes) {
+    bool fast = histogram->ops == &ps_histogram_cpu_fast;
+    int n_threads = fast ? ((const ps_cpu_histogram *)histogram)->n_threads : 1;
+    snprintf(name, bytes, "CPU, %d thread%s", n_threads, n_threads == 1 ? "" : "s");
+}
+
 const ps_histogram_ops ps_histogram_cpu_reference = {
     .name = "cpu-reference",
     .minimum_bytes = minimum_bytes,
@@ -207,6 +214,7 @@ const ps_histogram_ops ps_histogram_cpu_reference = {
     .moments = read_moments,
     .totals = read_totals,
     .times = get_times,
+    .device = get_device,
 };
 
 const ps_histogram_ops ps_histogram_cpu_fast = {
@@ -221,4 +229,5 @@ const ps_histogram_ops ps_histogram_cpu_fast = {
     .moments = read_moments,
     .totals = read_totals,
     .times = get_times,
+    .device = get_device,
 };

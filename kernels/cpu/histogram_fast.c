@@ -95,26 +95,67 @@ DEFINE_SMALL(u16, uint16_t)
 DEFINE_SMALL(i8, int8_t)
 DEFINE_SMALL(i16, int16_t)
 
+/* The same of wide types over one call; |sum| < 2^38 * 2^16 fits int64. */
+typedef struct {
+    int64_t sum[TILE];
+    ps_uint128 square[TILE];
+    double minimum[TILE], maximum[TILE];
+    uint64_t n_saturated[TILE];
+} wide_partial;
+
+static void wide_clear(wide_partial *partial) {
+    for (int j = 0; j < TILE; j++) {
+        partial->sum[j] = 0, partial->square[j] = 0, partial->n_saturated[j] = 0;
+        partial->minimum[j] = INFINITY, partial->maximum[j] = -INFINITY;
+    }
+}
+
+static void wide_flush(const wide_partial *partial, ps_cpu_pixel *pixels, int n, ps_int128 *total) {
+    for (int j = 0; j < n; j++) {
+        pixels[j].sum += partial->sum[j];
+        pixels[j].square += partial->square[j];
+        pixels[j].n_saturated += partial->n_saturated[j];
+        pixels[j].minimum = fmin(pixels[j].minimum, partial->minimum[j]);
+        pixels[j].maximum = fmax(pixels[j].maximum, partial->maximum[j]);
+        *total += partial->sum[j];
+    }
+}
+
+/* ps_histogram_quantum without calls: adding and taking away 1.5 * 2^52 rounds to the nearest, to even between two. */
+static inline int64_t quantum_of(double value, double units) {
+    const double limit = 0x1p38, rounder = 0x1.8p52;
+    double scaled = value * units;
+    scaled = scaled < -limit ? -limit : scaled > limit ? limit : scaled;
+    return (int64_t)((scaled + rounder) - rounder);
+}
+
+static inline __attribute__((always_inline)) void wide_add(wide_partial *partial, int j, double value, bool saturated, double units) {
+    int64_t quantum = quantum_of(value, units);
+    partial->sum[j] += quantum;
+    partial->square[j] += (ps_uint128)((ps_int128)quantum * quantum);
+    partial->n_saturated[j] += saturated;
+    partial->minimum[j] = value < partial->minimum[j] ? value : partial->minimum[j];
+    partial->maximum[j] = value > partial->maximum[j] ? value : partial->maximum[j];
+}
+
 /* 32-bit integers and floats: the difference is exact in double but for float32's own rounding. */
 #define DEFINE_WIDE(NAME, TYPE, DIFFERENCE)                                                                                      \
     static void tile_##NAME(ps_cpu_histogram *h, const TYPE *frames, int64_t n_frames, int64_t first, int n, ps_int128 *total) { \
+        double centre[TILE];                                                                                                     \
+        wide_partial partial;                                                                                                    \
+        wide_clear(&partial);                                                                                                    \
+        for (int j = 0; j < n; j++) centre[j] = h->centre ? h->centre[first + j] : 0;                                            \
         for (int64_t f = 0; f < n_frames; f++) {                                                                                 \
             const TYPE *row = frames + f * h->desc.n_pixels + first;                                                             \
             for (int j = 0; j < n; j++) {                                                                                        \
-                double centre = h->centre ? h->centre[first + j] : 0;                                                            \
-                double value = DIFFERENCE(row[j], centre);                                                                       \
-                ps_cpu_pixel *pixel = &h->pixels[first + j];                                                                     \
-                h->counts[(first + j) * h->n_slots + guessed_slot(h->map, value)]++;                                             \
-                if (h->desc.counts_only || !isfinite(value)) continue;                                                           \
-                int64_t quantum = ps_histogram_quantum(h->map, value);                                                           \
-                pixel->sum += quantum;                                                                                           \
-                pixel->square += (ps_uint128)((ps_int128)quantum * quantum);                                                     \
-                pixel->n_saturated += (double)row[j] >= h->desc.saturation;                                                      \
-                pixel->minimum = value < pixel->minimum ? value : pixel->minimum;                                                \
-                pixel->maximum = value > pixel->maximum ? value : pixel->maximum;                                                \
-                *total += quantum;                                                                                               \
+                double value = DIFFERENCE(row[j], centre[j]);                                                                    \
+                int64_t slot = guessed_slot(h->map, value);                                                                      \
+                h->counts[(first + j) * h->n_slots + slot]++;                                                                    \
+                if (h->desc.counts_only || slot == h->map->n_bins + PS_SLOT_NONFINITE) continue;                                 \
+                wide_add(&partial, j, value, (double)row[j] >= h->desc.saturation, h->map->units);                               \
             }                                                                                                                    \
         }                                                                                                                        \
+        if (!h->desc.counts_only) wide_flush(&partial, h->pixels + first, n, total);                                             \
     }
 #define DIFFERENCE_DOUBLE(value, centre) ((double)(value) - (centre))
 #define DIFFERENCE_FLOAT(value, centre) ((double)(float)((value) - (float)(centre)))

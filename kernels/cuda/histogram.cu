@@ -3,6 +3,7 @@
  * to 64-bit ones on the host. */
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -251,6 +252,12 @@ static void get_times(const ps_histogram *histogram, ps_histogram_times *times) 
     *times = ((const ps_cuda_histogram *)histogram)->times;
 }
 
+static void get_device(const ps_histogram *histogram, char *name, size_t bytes) {
+    cudaDeviceProp properties;
+    if (cudaGetDeviceProperties(&properties, ((const ps_cuda_histogram *)histogram)->desc.device) != cudaSuccess) properties.name[0] = '\0';
+    snprintf(name, bytes, "%s", properties.name);
+}
+
 const ps_histogram_ops ps_histogram_cuda = {
     "cuda",
     ps_cuda_histogram_minimum_bytes,
@@ -263,4 +270,5 @@ const ps_histogram_ops ps_histogram_cuda = {
     read_moments,
     read_totals,
     get_times,
+    get_device,
 };

@@ -37,17 +37,21 @@ template <class T> void start_dtype(bool bin_major, const ps_device_batch &batch
     fill_global<T, false><<<grid, THREADS, 0, stream>>>(batch, map, pixel_stride, cell_stride);
 }
 
-/* A 32 x 32 tile of [cell, pixel] to [pixel, cell] through shared memory, padded by one word against bank conflicts. */
+/* 32 x 32 tiles of [cell, pixel] to [pixel, cell] through shared memory, padded by one word against bank conflicts. */
 __global__ void transpose(const uint32_t *counts, int64_t n_padded, int64_t first_pixel, int64_t n_pixels, int64_t n_cells,
                           uint32_t *rows) {
     __shared__ uint32_t tile[TILE][TILE + 1];
-    int64_t pixel = (int64_t)blockIdx.x * TILE, cell = (int64_t)blockIdx.y * TILE;
-    for (int i = threadIdx.y; i < TILE; i += TILE_ROWS)
-        if (cell + i < n_cells && pixel + threadIdx.x < n_pixels)
-            tile[i][threadIdx.x] = counts[(cell + i) * n_padded + first_pixel + pixel + threadIdx.x];
-    __syncthreads();
-    for (int i = threadIdx.y; i < TILE; i += TILE_ROWS)
-        if (pixel + i < n_pixels && cell + threadIdx.x < n_cells) rows[(pixel + i) * n_cells + cell + threadIdx.x] = tile[threadIdx.x][i];
+    int64_t cell = (int64_t)blockIdx.x * TILE;
+    for (int64_t pixel = (int64_t)blockIdx.y * TILE; pixel < n_pixels; pixel += (int64_t)gridDim.y * TILE) {
+        for (int i = threadIdx.y; i < TILE; i += TILE_ROWS)
+            if (cell + i < n_cells && pixel + threadIdx.x < n_pixels)
+                tile[i][threadIdx.x] = counts[(cell + i) * n_padded + first_pixel + pixel + threadIdx.x];
+        __syncthreads();
+        for (int i = threadIdx.y; i < TILE; i += TILE_ROWS)
+            if (pixel + i < n_pixels && cell + threadIdx.x < n_cells)
+                rows[(pixel + i) * n_cells + cell + threadIdx.x] = tile[threadIdx.x][i];
+        __syncthreads();
+    }
 }
 
 __global__ void compact(const uint32_t *counts, int64_t cell_pitch, int64_t n_cells, uint32_t *rows) {
@@ -67,12 +71,8 @@ ps_code ps_histogram_launch_global(ps_dtype dtype, bool bin_major, const ps_devi
 ps_code ps_histogram_launch_readout(bool bin_major, const ps_device_batch *batch, int64_t first_pixel, int64_t n_pixels, uint32_t *rows,
                                     cudaStream_t stream, ps_error *error) {
     if (bin_major) {
-        /* cells along grid.y in steps that its limit allows */
-        int64_t most = (int64_t)MOST_GRID_ROWS * TILE;
-        if (batch->n_cells > most)
-            return PS_FAIL(error, PS_E_ARGUMENT, "histogram: the bin-major kernel holds at most %lld bins",
-                           (long long)most - PS_EXTRA_SLOTS);
-        dim3 grid((unsigned)((n_pixels + TILE - 1) / TILE), (unsigned)((batch->n_cells + TILE - 1) / TILE));
+        int64_t pixel_tiles = (n_pixels + TILE - 1) / TILE;
+        dim3 grid((unsigned)((batch->n_cells + TILE - 1) / TILE), (unsigned)(pixel_tiles < MOST_GRID_ROWS ? pixel_tiles : MOST_GRID_ROWS));
         transpose<<<grid, dim3(TILE, TILE_ROWS), 0, stream>>>(batch->counts, batch->n_padded, first_pixel, n_pixels, batch->n_cells, rows);
     } else {
         compact<<<(unsigned)n_pixels, THREADS, 0, stream>>>(batch->counts + first_pixel * batch->cell_pitch, batch->cell_pitch,

@@ -3,9 +3,9 @@
  * A block owns a group of 32 pixels and runs through a batch's frames once, with all cells of its pixels in shared memory: words
  * [cell / 2, pixel], two 16-bit counters a word, so that pixel p lives in bank p whatever its value. A lane loads 16 bytes, V values of
  * neighbouring pixels of one frame; 32/V lanes cover the group, a warp V frames. Lanes of frame row r start at value r and wrap round,
- * so that at every step the 32 lanes touch 32 different pixels, hence 32 banks, and increments never collide. Four loads are in flight
- * per lane. At the end each lane adds its pixel's counters that are not zero to the accumulator [pixel, cell], 8 cells (one 32-byte
- * sector) at a time; a pixel uses few of its bins, so most sectors are left alone.
+ * so that at every step the 32 lanes touch 32 different pixels, hence 32 banks, and increments never collide. Two loads are in flight per
+ * lane. At the end each lane adds its pixel's counters that are not zero to the accumulator [pixel, cell], 8 cells (one 32-byte sector) at
+ * a time; a pixel uses few of its bins, so most sectors are left alone.
  *
  * Bytes moved: the batch once, and twice the sectors in use. More cells than shared memory holds are done in tiles, the batch's slice
  * read once per tile (from L2 mostly). A batch has at most 65535 frames, so that no 16-bit counter overflows. What was measured stands
@@ -14,11 +14,17 @@
 
 namespace {
 
-/* Threads of a multiprocessor: what 80 registers each allow. */
-constexpr int MOST_THREADS = 768, CELL_BYTES = PS_GROUP * 2, SECTOR_CELLS = 8;
+constexpr int MOST_THREADS = 1024 /* of a multiprocessor */, CELL_BYTES = PS_GROUP * 2, SECTOR_CELLS = 8, SECTORS = 2;
 
-/* 16-byte loads in flight per lane: as many as registers hold without spilling. */
-template <class T> constexpr int LOADS = sizeof(T) == 2 || sizeof(T) == 4 ? 4 : 2;
+/* Threads of a block: fewer where the compiler needs more registers for the same. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+constexpr int BLOCK_THREADS = 640;
+#else
+constexpr int BLOCK_THREADS = MOST_THREADS;
+#endif
+
+/* 16-byte loads in flight per lane: more did not help with this many threads. */
+constexpr int LOADS = 2;
 
 struct tiling {
     int tile_cells; /* cells in shared memory at a time, a multiple of SECTOR_CELLS */
@@ -49,27 +55,56 @@ __device__ __forceinline__ void increment(uint32_t address, uint32_t amount) {
     asm volatile("red.shared.add.u32 [%0], %1;" ::"r"(address), "r"(amount) : "memory");
 }
 
-/* Adds the counters of a tile to the accumulator; EXCLUSIVE: no other block adds to these pixels. */
+/* The four words of eight neighbouring cells of the lane's pixel, as one sector of the accumulator has them. */
+struct counter_words {
+    uint32_t pair[4];
+
+    __device__ __forceinline__ counter_words(const uint32_t *words, int cell) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) pair[i] = words[(cell / 2 + i) * PS_GROUP + threadIdx.x % 32];
+    }
+    __device__ __forceinline__ bool used() const {
+        return (pair[0] | pair[1] | pair[2] | pair[3]) != 0;
+    }
+    __device__ __forceinline__ void store_sum(uint4 a, uint4 b, uint32_t *target) const {
+        a.x += pair[0] & 0xffff, a.y += pair[0] >> 16, a.z += pair[1] & 0xffff, a.w += pair[1] >> 16;
+        b.x += pair[2] & 0xffff, b.y += pair[2] >> 16, b.z += pair[3] & 0xffff, b.w += pair[3] >> 16;
+        ((uint4 *)target)[0] = a, ((uint4 *)target)[1] = b;
+    }
+    __device__ __forceinline__ void add(uint32_t *target) const {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            if (pair[i] & 0xffff) atomicAdd(target + 2 * i, pair[i] & 0xffff);
+            if (pair[i] >> 16) atomicAdd(target + 2 * i + 1, pair[i] >> 16);
+        }
+    }
+};
+
+/* Adds the counters of a tile to the accumulator. EXCLUSIVE: no other block adds to these pixels; then a few sectors are loaded at a time,
+ * so that their latencies overlap. */
 template <bool EXCLUSIVE>
 __device__ __forceinline__ void flush(const uint32_t *words, uint32_t *counts, int64_t cell_pitch, uint32_t tile, int tile_cells) {
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
-    uint32_t *row = counts + ((int64_t)blockIdx.x * PS_GROUP + lane) * cell_pitch + tile;
-    for (int cell = warp * SECTOR_CELLS; cell < tile_cells && tile + cell < cell_pitch; cell += n_warps * SECTOR_CELLS) {
-        uint32_t pair[4];
+    int step = blockDim.x / 32 * SECTOR_CELLS, n_cells = cell_pitch - tile < tile_cells ? (int)(cell_pitch - tile) : tile_cells;
+    uint32_t *row = counts + ((int64_t)blockIdx.x * PS_GROUP + threadIdx.x % 32) * cell_pitch + tile;
+    for (int first = threadIdx.x / 32 * SECTOR_CELLS; first < n_cells; first += SECTORS * step) {
+        uint4 low[SECTORS], high[SECTORS];
 #pragma unroll
-        for (int i = 0; i < 4; i++) pair[i] = words[(cell / 2 + i) * PS_GROUP + lane];
-        if ((pair[0] | pair[1] | pair[2] | pair[3]) == 0) continue;
-        if (EXCLUSIVE) {
-            uint4 *sector = (uint4 *)(row + cell), first = sector[0], second = sector[1];
-            first.x += pair[0] & 0xffff, first.y += pair[0] >> 16, first.z += pair[1] & 0xffff, first.w += pair[1] >> 16;
-            second.x += pair[2] & 0xffff, second.y += pair[2] >> 16, second.z += pair[3] & 0xffff, second.w += pair[3] >> 16;
-            sector[0] = first, sector[1] = second;
-        } else {
+        for (int i = 0; i < SECTORS; i++) {
+            int cell = first + i * step;
+            if (!EXCLUSIVE || cell >= n_cells || !counter_words(words, cell).used()) continue;
+            low[i] = ((const uint4 *)(row + cell))[0];
+            high[i] = ((const uint4 *)(row + cell))[1];
+        }
 #pragma unroll
-            for (int i = 0; i < 4; i++) {
-                if (pair[i] & 0xffff) atomicAdd(row + cell + 2 * i, pair[i] & 0xffff);
-                if (pair[i] >> 16) atomicAdd(row + cell + 2 * i + 1, pair[i] >> 16);
-            }
+        for (int i = 0; i < SECTORS; i++) {
+            int cell = first + i * step;
+            if (cell >= n_cells) break;
+            counter_words found(words, cell);
+            if (!found.used()) continue;
+            if (EXCLUSIVE)
+                found.store_sum(low[i], high[i], row + cell);
+            else
+                found.add(row + cell);
         }
     }
 }
@@ -94,13 +129,13 @@ __device__ __forceinline__ void count(uint32_t *words, const ps_device_batch &ba
         address[k] = (uint32_t)__cvta_generic_to_shared(words) + (column + (k + row) % V) * 4;
         asm volatile("" : "+r"(address[k])); /* kept, not computed again at every use */
     }
-    for (int64_t first = begin + (int64_t)warp * V * LOADS<T> + row; first - row < end; first += (int64_t)n_warps * V * LOADS<T>) {
-        uint4 data[LOADS<T>];
+    for (int64_t first = begin + (int64_t)warp * V * LOADS + row; first - row < end; first += (int64_t)n_warps * V * LOADS) {
+        uint4 data[LOADS];
 #pragma unroll
-        for (int u = 0; u < LOADS<T>; u++)
+        for (int u = 0; u < LOADS; u++)
             if (first + u * V < end) data[u] = __ldcs((const uint4 *)(source + (first + u * V) * batch.n_padded));
 #pragma unroll
-        for (int u = 0; u < LOADS<T>; u++) {
+        for (int u = 0; u < LOADS; u++) {
             if (first + u * V >= end) continue;
             uint32_t w[4];
             unpack(data[u], w);
@@ -117,7 +152,7 @@ __device__ __forceinline__ void count(uint32_t *words, const ps_device_batch &ba
 }
 
 template <class T, bool FORMULA, bool CENTRED, bool TILED>
-__global__ void __launch_bounds__(MOST_THREADS, 1) fill_shared(const ps_device_batch batch, const ps_device_map map, const tiling t) {
+__global__ void __launch_bounds__(BLOCK_THREADS, 1) fill_shared(const ps_device_batch batch, const ps_device_map map, const tiling t) {
     extern __shared__ uint4 shared[];
     uint32_t *words = (uint32_t *)shared;
     int64_t share = (batch.n_frames + gridDim.y - 1) / gridDim.y, begin = share * blockIdx.y;
@@ -165,12 +200,15 @@ ps_code choose_tiling(const ps_device_batch *batch, tiling *t, ps_error *error) 
 template <class T, bool FORMULA, bool CENTRED, bool TILED>
 cudaError_t start(const ps_device_batch &batch, const ps_device_map &map, const tiling &t, cudaStream_t stream) {
     auto *kernel = fill_shared<T, FORMULA, CENTRED, TILED>;
-    cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)t.shared_bytes);
+    cudaFuncAttributes attributes;
+    cudaError_t status = cudaFuncGetAttributes(&attributes, kernel);
+    if (status == cudaSuccess) status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)t.shared_bytes);
     if (status == cudaSuccess)
         status = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
     if (status != cudaSuccess) return status;
+    int n_threads = t.n_threads < attributes.maxThreadsPerBlock ? t.n_threads : attributes.maxThreadsPerBlock;
     dim3 grid((unsigned)(batch.n_padded / PS_GROUP), (unsigned)t.n_splits);
-    kernel<<<grid, (unsigned)t.n_threads, t.shared_bytes, stream>>>(batch, map, t);
+    kernel<<<grid, (unsigned)n_threads, t.shared_bytes, stream>>>(batch, map, t);
     return cudaGetLastError();
 }
 

@@ -69,7 +69,7 @@ static ps_code do_task(const ps_cluster *cluster, const ps_job *job, const run_a
     switch (job->task) {
     case PS_TASK_RECONSTRUCT: return ps_reconstruct(cluster, job, &options, error);
     case PS_TASK_SIMULATE: return ps_simulate(cluster, job, &options, error);
-    case PS_TASK_HISTOGRAM: return ps_histogram(cluster, job, &options, error);
+    case PS_TASK_HISTOGRAM: return ps_histogram_run(cluster, job, &options, error);
     }
     return PS_FAIL(error, PS_E_INTERNAL, "unknown task %d", (int)job->task);
 }

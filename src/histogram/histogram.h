@@ -7,6 +7,6 @@
 #include "reconstruct/run.h"
 
 /* Collective: every rank returns the same code, as ps_reconstruct does. */
-ps_code ps_histogram(const ps_cluster *cluster, const ps_job *job, const ps_run_options *options, ps_error *error);
+ps_code ps_histogram_run(const ps_cluster *cluster, const ps_job *job, const ps_run_options *options, ps_error *error);
 
 #endif

@@ -192,12 +192,12 @@ ps_code ps_view_open(const char *path, ps_view *view, ps_error *error) {
     PS_GO(ps_h5_open_read(path, &view->file, error));
     view->entry = H5Gopen2(view->file, "entry", H5P_DEFAULT);
     if (view->entry < 0 || !ps_view_has(view, "frames/state")) {
-        code = PS_FAIL(error, PS_E_ARGUMENT, "%s: no /entry/frames/state: not an output of a reconstruct job", path);
+        code = PS_FAIL(error, PS_E_ARGUMENT, "%s: no /entry/frames/state: not an output of ptyseries", path);
         goto done;
     }
     PS_GO(load_states(view, error));
     for (int id = 0; id < PS_VIEW_N_METHODS; id++) PS_GO(load_method(view, (ps_view_method_id)id, error));
-    PS_GO(load_image_axes(view, error));
+    if (!ps_view_has(view, "histogram")) PS_GO(load_image_axes(view, error));
     view->n_optics = count_groups(view, "optics", 0);
     view->n_processes = count_groups(view, "process", 1);
 done:

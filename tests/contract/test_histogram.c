@@ -489,7 +489,8 @@ static bool cuda_works(ps_error *error) {
 }
 #endif
 
-int main(void) {
+/* An argument selects tests by pattern, for slow tools around the program. */
+int main(int n_arguments, char **arguments) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_dtype), cmocka_unit_test(test_odd_sizes),          cmocka_unit_test(test_range_edges),
         cmocka_unit_test(test_many_bins),   cmocka_unit_test(test_batches_and_spills), cmocka_unit_test(test_full_counters),
@@ -506,5 +507,6 @@ int main(void) {
     else
         fprintf(stderr, "cuda is left out: %s\n", error.text);
 #endif
+    if (n_arguments > 1) cmocka_set_test_filter(arguments[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

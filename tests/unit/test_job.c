@@ -237,6 +237,13 @@ static void histogram_jobs_are_read(void **state) {
     assert_int_equal(job.histogram.centre, PS_CENTRE_FILE);
     assert_string_equal(job.histogram.centre_file, "/base/p.npy");
     ps_job_free(&job);
+    accept(HISTOGRAM(",\"region\":{\"rows\":[2,8],\"columns\":[0,5]},\"saturation\":99,\"masks\":{\"noisy_ratio\":3}"), &job);
+    assert_true(job.histogram.rows[0] == 2 && job.histogram.rows[1] == 8 && job.histogram.columns[1] == 5);
+    assert_true(job.histogram.saturation == 99 && job.histogram.noisy_ratio == 3 && job.histogram.hot_sigma == 8);
+    assert_true(job.histogram.stride == 1 && job.histogram.sample == 256);
+    ps_job_free(&job);
+    assert_refused_with(HISTOGRAM(""), "histogram.region={\"rows\":[3,3],\"columns\":[0,1]}", "/histogram/region/rows", "first below end");
+    assert_refused_with(HISTOGRAM(""), "histogram.masks={\"hot\":1}", "/histogram/masks/hot", "hot_sigma");
     assert_refused_with(HISTOGRAM(""), "histogram.range=[5,5]", "/histogram/range: found [5,5]", "below the highest");
     assert_refused_with(HISTOGRAM(""), "histogram.bins=0", "/histogram/bins: found 0", "from 1");
     assert_refused_with(HISTOGRAM(""), "methods={}", "/methods", "a histogram job has no such entry");

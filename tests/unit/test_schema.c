@@ -42,7 +42,8 @@ static const char *const full_jobs[] = {
     "{\"task\":\"simulate\",\"optics\":" THIN_OPTICS ",\"simulate\":{\"output_master\":\"s_master.h5\",\"scan_shape\":[8,9],"
     "\"detector_shape\":[10,11]}}",
     "{\"task\":\"histogram\",\"series\":{\"files\":[\"a\"]},\"output\":{\"file\":\"o.h5\"},"
-    "\"histogram\":{\"bins\":10,\"range\":[0,5],\"centre\":\"median\"}}",
+    "\"histogram\":{\"bins\":10,\"range\":[0,5],\"centre\":\"median\",\"region\":{\"rows\":[0,9],\"columns\":[3,7]},\"stride\":2,"
+    "\"sample\":50,\"saturation\":4000,\"masks\":{\"hot_sigma\":6,\"dead_fraction\":0.1,\"noisy_ratio\":3,\"saturated_fraction\":0.01}}}",
     "{\"task\":\"simulate\",\"optics\":\"optics.json\",\"simulate\":{\"output_master\":\"s_{frame}_master.h5\",\"scan_shape\":[8,9],"
     "\"detector_shape\":[10,11],\"seed\":7,\"frames\":3,\"object\":\"random\",\"object_upsampling\":\"auto\",\"lattice_A\":4,"
     "\"lattice_rotation_deg\":3,\"atom_sigma_A\":0.5,\"vacancies\":2,\"phase_rad\":0.2,\"log_amplitude\":0.01,\"dose_per_position\":500,"
