@@ -8,8 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "input/bslz4.h"
-
 typedef struct {
     char *text;
     size_t bytes;
@@ -216,15 +214,4 @@ hid_t ps_hdf5_native(ps_dtype dtype) {
     case PS_F32: return H5T_NATIVE_FLOAT;
     default: return H5T_NATIVE_DOUBLE;
     }
-}
-
-ps_code ps_hdf5_set_bslz4(hid_t creation_list, size_t element_bytes, ps_error *error) {
-    enum { WITH_LZ4 = 2 };
-    const unsigned values[5] = {0, 3, (unsigned)element_bytes, 0, WITH_LZ4}; /* version 0.3, element bytes, default block */
-    bool plugin = H5Zfilter_avail(PS_FILTER_BITSHUFFLE) > 0;                 /* it puts the first three in front */
-    if (H5Pset_filter(creation_list, PS_FILTER_BITSHUFFLE, H5Z_FLAG_OPTIONAL, plugin ? 2 : 5, plugin ? values + 3 : values) >= 0)
-        return PS_OK;
-    char reason[256];
-    ps_hdf5_reason(reason, sizeof reason);
-    return PS_FAIL(error, PS_E_HDF5, "cannot ask for bitshuffle-LZ4 chunks: %s", reason);
 }

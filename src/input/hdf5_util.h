@@ -32,8 +32,4 @@ bool ps_hdf5_attribute_text(hid_t location, const char *path, const char *name, 
 bool ps_hdf5_dtype(hid_t type, ps_dtype *dtype, bool *big_endian, bool *converted);
 hid_t ps_hdf5_native(ps_dtype dtype); /* borrowed */
 
-/* Adds filter 32008 (bitshuffle with LZ4) to a dataset creation list, for chunks written by H5Dwrite_chunk, whether or not this machine
- * has the filter's plugin (which, when it is there, fills in some of the filter's values itself). */
-ps_code ps_hdf5_set_bslz4(hid_t creation_list, size_t element_bytes, ps_error *error);
-
 #endif

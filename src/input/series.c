@@ -12,6 +12,7 @@
 
 #include "core/text.h"
 #include "input/name_list.h"
+#include "input/series_order.h"
 #include "input/source.h"
 
 int ps_natural_compare(const char *a, const char *b) {
@@ -163,8 +164,8 @@ static ps_code select_items(ps_series *series, int64_t first, int64_t count, int
     return PS_OK;
 }
 
-ps_code ps_series_build(const char *base_directory, const char *const *patterns, int64_t n_patterns, int64_t first, int64_t count,
-                        int64_t stride, ps_series *series, ps_error *error) {
+ps_code ps_series_build_ordered(const char *base_directory, const char *const *patterns, int64_t n_patterns, ps_series_order order,
+                                int64_t first, int64_t count, int64_t stride, ps_series *series, ps_error *error) {
     ps_code code = PS_OK;
     *series = (ps_series){0};
     for (int64_t i = 0; i < n_patterns; i++) PS_GO(append_pattern(base_directory, patterns[i], series, error));
@@ -173,14 +174,22 @@ ps_code ps_series_build(const char *base_directory, const char *const *patterns,
         goto done;
     }
     PS_GO(refuse_duplicates(series, error));
+    series->gaps = ps_series_find_gaps(series);
+    if (order == PS_SERIES_BY_TIME) PS_GO(ps_series_sort_by_time(series, error));
     PS_GO(select_items(series, first, count, stride, error));
 done:
     if (code != PS_OK) ps_series_free(series);
     return code;
 }
 
+ps_code ps_series_build(const char *base_directory, const char *const *patterns, int64_t n_patterns, int64_t first, int64_t count,
+                        int64_t stride, ps_series *series, ps_error *error) {
+    return ps_series_build_ordered(base_directory, patterns, n_patterns, PS_SERIES_BY_NAME, first, count, stride, series, error);
+}
+
 void ps_series_free(ps_series *series) {
     for (int64_t i = 0; i < series->n_items; i++) free_item(&series->items[i]);
     free(series->items);
+    free(series->gaps);
     *series = (ps_series){0};
 }

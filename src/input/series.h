@@ -16,14 +16,24 @@ typedef struct {
 typedef struct {
     int64_t n_items;
     ps_series_item *items;
+    char *gaps; /* numbers that are missing between the names found, for a warning ("scan_7, scan_9 to scan_11"); NULL: none */
 } ps_series;
+
+typedef enum { PS_SERIES_BY_NAME, PS_SERIES_BY_TIME } ps_series_order;
 
 /* patterns: [n_patterns] paths or globs, relative to base_directory, "~" expanded; each may end in ":/dataset" for HDF5 files. A
  * pattern that matches nothing is PS_E_INPUT and is named. Natural order ("scan_2" before "scan_10") within each pattern;
  * patterns in the order given; a file named twice is an error. count < 0: all. Owned by the caller: ps_series_free. */
 ps_code ps_series_build(const char *base_directory, const char *const *patterns, int64_t n_patterns, int64_t first, int64_t count,
                         int64_t stride, ps_series *series, ps_error *error);
+/* The same in another order: by time of acquisition, which every recording must then tell (times without a zone count as UTC; the same
+ * time: by name). first, count and stride apply to the list in order. */
+ps_code ps_series_build_ordered(const char *base_directory, const char *const *patterns, int64_t n_patterns, ps_series_order order,
+                                int64_t first, int64_t count, int64_t stride, ps_series *series, ps_error *error);
 void ps_series_free(ps_series *series);
+
+/* Seconds since 1970 of an ISO 8601 time ("2025-05-03T01:51:00.302+02:00"); NAN: it is none. */
+double ps_time_parse(const char *text);
 
 int ps_natural_compare(const char *a, const char *b); /* as strcmp, runs of digits by value */
 

@@ -222,9 +222,16 @@ static void write_made_chunks(hid_t dataset, const made_dataset *made) {
     free(elements);
 }
 
+/* Filter 32008 with LZ4, whether or not this machine has the plugin, which puts the first three values in front itself. */
+__attribute__((unused)) static void set_bslz4(hid_t plist, size_t element_bytes) {
+    const unsigned values[5] = {0, 3, (unsigned)element_bytes, 0, 2};
+    bool plugin = H5Zfilter_avail(PS_FILTER_BITSHUFFLE) > 0;
+    assert_true(H5Pset_filter(plist, PS_FILTER_BITSHUFFLE, H5Z_FLAG_OPTIONAL, plugin ? 2 : 5, plugin ? values + 3 : values) >= 0);
+}
+
 static void set_made_storage(hid_t plist, const made_dataset *made) {
     if (made->storage != AS_CONTIGUOUS) H5Pset_chunk(plist, made->rank, made->chunk);
-    if (made->storage == AS_BSLZ4) assert_int_equal(ps_hdf5_set_bslz4(plist, ps_dtype_bytes(made->dtype), NULL), PS_OK);
+    if (made->storage == AS_BSLZ4) set_bslz4(plist, ps_dtype_bytes(made->dtype));
     if (made->storage == AS_LZ4) H5Pset_filter(plist, PS_FILTER_LZ4, H5Z_FLAG_OPTIONAL, 0, NULL);
     if (made->storage == AS_DEFLATE) H5Pset_deflate(plist, 1);
 }
