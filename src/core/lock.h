@@ -8,8 +8,8 @@
 void ps_hdf5_lock(void);
 void ps_hdf5_unlock(void);
 
-/* HDF5 could not close a file it failed to write. The library then crashes when it is shut down, which MPI_Finalize does: a process in this
- * state must leave by another door. */
+/* HDF5 failed to write a file. Closing it may then wait for other ranks for ever, and shutting the library down, which MPI_Finalize does,
+ * may crash: a process in this state closes nothing and leaves by another door (ps_cluster_end). */
 void ps_hdf5_mark_broken(void);
 bool ps_hdf5_is_broken(void);
 

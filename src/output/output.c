@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "core/lock.h"
 #include "core/log.h"
 #include "output/crate.h"
 #include "output/h5.h"
@@ -365,7 +366,10 @@ static ps_code write_whole(hid_t group, const char *name, const void *values, co
         ps_h5_pad_text(padded, capacity < sizeof padded ? capacity : sizeof padded, text);
         values = padded;
     }
-    if (H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0) code = ps_h5_fail(error, "cannot write optics/%s", name);
+    if (H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0) {
+        code = ps_h5_fail(error, "cannot write optics/%s", name);
+        ps_hdf5_mark_broken();
+    }
 done:
     ps_h5_close(&type);
     ps_h5_close(&dataset);
@@ -423,6 +427,15 @@ ps_code ps_output_close(ps_output *output, ps_error *error) {
     int64_t counts[3];
     count_states(output, counts);
     ps_code code = output->rank == 0 ? ps_process_finish(output->entry, output->process, counts, error) : PS_OK;
+    if (code != PS_OK) ps_hdf5_mark_broken();
+    if (ps_hdf5_is_broken())
+        code = PS_FAIL(error, PS_E_IO, "%s: could not be written to the end; what it says of its frames is true, and --resume goes on", output->path);
+    code = ps_output_agree(output->communicator, code, error);
+    if (code != PS_OK) {
+        ps_hdf5_mark_broken();
+        ps_lock_release(&output->lock);
+        return code;
+    }
     forget(output);
     if (H5Fclose(output->file) < 0 && code == PS_OK) code = ps_h5_fail(error, "%s: cannot close", output->path);
     output->file = H5I_INVALID_HID;

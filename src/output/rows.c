@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "core/lock.h"
 #include "output/h5.h"
 
 static ps_code measure(ps_rows *rows, ps_error *error) {
@@ -50,8 +51,10 @@ static ps_code write_box(const ps_rows *rows, const hsize_t *start, const hsize_
     ps_code code = PS_OK;
     hid_t memory = H5Screate_simple(rows->rank, count, NULL), space = H5Dget_space(rows->dataset);
     if (memory < 0 || space < 0 || H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL) < 0 ||
-        H5Dwrite(rows->dataset, rows->type, memory, space, H5P_DEFAULT, data) < 0)
+        H5Dwrite(rows->dataset, rows->type, memory, space, H5P_DEFAULT, data) < 0) {
         code = ps_h5_fail(error, "cannot write row %llu of /entry/%s", (unsigned long long)start[0], rows->name);
+        ps_hdf5_mark_broken();
+    }
     ps_h5_close(&space);
     ps_h5_close(&memory);
     return code;
