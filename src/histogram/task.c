@@ -24,6 +24,7 @@ typedef struct {
     const ps_cluster *cluster;
     const ps_job *job;
     const ps_run_options *options;
+    bool overwrite;
     ps_histogram_plan plan;
     uint8_t *given; /* [detector_rows, detector_columns] */
     ps_sample sample;
@@ -166,7 +167,8 @@ static ps_code find_masks(session *s, ps_error *error) {
                            .variance = s->maps.variance,
                            .minimum = s->maps.minimum,
                            .given = given};
-    ps_mask_rules rules = {job->hot_sigma, job->dead_fraction, job->noisy_ratio, job->saturated_fraction};
+    double hot_sigma = s->job->series.hot_sigma > 0 ? s->job->series.hot_sigma : job->hot_sigma;
+    ps_mask_rules rules = {hot_sigma, job->dead_fraction, job->noisy_ratio, job->saturated_fraction};
     PS_GO(ps_masks_find(&input, &rules, mask, s->n_masked, error));
     for (int64_t p = 0; p < plan->n_pixels; p++)
         s->mask[(plan->first_row + p / plan->columns) * columns + plan->first_column + p % plan->columns] = mask[p];
@@ -226,39 +228,46 @@ static ps_code finish(session *s, ps_error *error) {
 /* ---- resume
  * ------------------------------------------------------------------------------------------------------------------------------------ */
 
-/* A histogram file is complete when it exists. Rank 0: *complete when it was made by the same job, PS_E_ARGUMENT when by another. */
-static ps_code look_at_existing(const session *s, bool *complete, ps_error *error) {
+/* What --resume finds: a histogram file is complete when it exists. */
+typedef struct {
+    int complete;     /* made by the same job, and to be kept */
+    int64_t n_failed; /* of its frames */
+} existing;
+
+/* Rank 0. PS_E_ARGUMENT when the file was made by another job. */
+static ps_code look_at_existing(const session *s, existing *found, ps_error *error) {
     ps_code code = PS_OK;
-    ps_view view = {0};
-    char *wanted = NULL, *found = NULL, *differences = NULL;
-    *complete = false;
+    ps_view view = {.file = H5I_INVALID_HID, .entry = H5I_INVALID_HID};
+    char *wanted = NULL, *signature = NULL, *differences = NULL;
     if (!s->options->resume || access(s->job->output_file, F_OK) != 0) return PS_OK;
     PS_GO(ps_view_open(s->job->output_file, &view, error));
     PS_GO(ps_histogram_signature(&s->plan, &wanted, error));
-    PS_GO_ALLOC(error, found = ps_view_text(&view, "signature"));
-    *complete = strcmp(wanted, found) == 0;
-    if (*complete) goto done;
-    PS_GO(ps_signature_differences(found, wanted, MOST_DIFFERENCES, &differences, error));
+    PS_GO_ALLOC(error, signature = ps_view_text(&view, "signature"));
+    found->n_failed = view.n_by_state[PS_FRAME_FAILED];
+    found->complete = found->n_failed == 0 || !s->options->retry_failed;
+    if (strcmp(wanted, signature) == 0) goto done;
+    PS_GO(ps_signature_differences(signature, wanted, MOST_DIFFERENCES, &differences, error));
     code = PS_FAIL(error, PS_E_ARGUMENT, "%s was made by a job that differs from this one; --overwrite replaces it\n%s",
                    s->job->output_file, differences);
 done:
     ps_view_close(&view);
     free(wanted);
-    free(found);
+    free(signature);
     free(differences);
     return code;
 }
 
-/* Collective. */
-static ps_code is_complete(const session *s, bool *complete, ps_error *error) {
-    int answer = 0;
-    ps_code code = s->cluster->rank == 0 ? look_at_existing(s, complete, error) : PS_OK;
-    PS_TRY(ps_cluster_agree(s->cluster, code, error));
-    if (s->cluster->rank == 0) answer = *complete;
-    PS_TRY(PS_MPI(error, MPI_Bcast(&answer, 1, MPI_INT, 0, s->cluster->communicator)));
-    *complete = answer != 0;
-    if (*complete && s->cluster->rank == 0) ps_log(PS_LOG_INFO, "%s is complete already", s->job->output_file);
-    return PS_OK;
+/* Collective. With --retry-failed a file with failed frames is made again. */
+static ps_code is_complete(session *s, bool *complete, ps_error *error) {
+    existing found = {0};
+    PS_TRY(ps_cluster_agree(s->cluster, s->cluster->rank == 0 ? look_at_existing(s, &found, error) : PS_OK, error));
+    PS_TRY(PS_MPI(error, MPI_Bcast(&found, (int)sizeof found, MPI_BYTE, 0, s->cluster->communicator)));
+    *complete = found.complete != 0;
+    s->overwrite = s->options->overwrite || (!found.complete && found.n_failed > 0);
+    if (!*complete) return PS_OK;
+    if (s->cluster->rank == 0) ps_log(PS_LOG_INFO, "%s is complete already", s->job->output_file);
+    if (found.n_failed == 0) return PS_OK;
+    return PS_FAIL(error, PS_E_PARTIAL, "%lld frames of it failed; --retry-failed does all of it again", (long long)found.n_failed);
 }
 
 /* ---- the task
@@ -266,12 +275,8 @@ static ps_code is_complete(const session *s, bool *complete, ps_error *error) {
 
 static ps_code begin_file(session *s, ps_error *error) {
     PS_TRY(ps_notes_gather(s->cluster, s->job, s->options->command_line, s->device, s->counting.ops->name, &s->notes, error));
-    s->spec = (ps_histogram_file_spec){.plan = &s->plan,
-                                       .map = &s->map,
-                                       .sample = &s->sample,
-                                       .n_notes = s->notes.n,
-                                       .notes = s->notes.notes,
-                                       .overwrite = s->options->overwrite};
+    s->spec = (ps_histogram_file_spec){
+        .plan = &s->plan, .map = &s->map, .sample = &s->sample, .n_notes = s->notes.n, .notes = s->notes.notes, .overwrite = s->overwrite};
     return ps_histogram_file_begin(s->cluster, &s->spec, &s->file, error);
 }
 
