@@ -17,6 +17,8 @@ if(NOT PS_CUDA_CHOICE STREQUAL "off")
     enable_language(CUDA)
     find_package(CUDAToolkit REQUIRED)
     set(CMAKE_CUDA_STANDARD 17)
+    # With warnings as errors, a kernel that spills registers or keeps arrays in local memory does not compile.
+    set(PS_CUDA_NO_SPILLS "-Xptxas=-warn-spills,-warn-lmem-usage,-Werror")
     set(PS_WITH_CUDA ON)
   elseif(PS_CUDA_CHOICE STREQUAL "on")
     message(FATAL_ERROR "PS_CUDA=on, but no CUDA compiler was found: put nvcc on PATH or set CMAKE_CUDA_COMPILER")

@@ -1,0 +1,342 @@
+/* Counts on the device: taking the active pixels out of detector frames, and their means over the scan.
+ *
+ * A put copies raw detector frames through pinned buffers to the device, where gather_kernel keeps the active pixels only, turned round to
+ * [slot, position] so that a pixel's scan is contiguous for the transform. The element type stays what the detector wrote.
+ *
+ * gather_kernel: a block takes 128 slots (four tiles) and 128 bytes' worth of positions of each; lanes read neighbouring pixels (two tiles
+ * share the sectors of a detector row), a shared tile turns them, each slot's 128 bytes leave in one piece. Bytes: the detector rows'
+ * sectors under the active pixels once, the active counts once. Bound by memory.
+ * means_kernel: a block a slot; sums in double, exact for integers below 2^53. Bytes: the active counts once. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/operations.h"
+
+enum { GATHER_SLOTS = 128, GATHER_THREADS = 256, MEANS_THREADS = 256, ROW_BYTES = 128 };
+
+/* The place of a shared row; 4 (or 8) bytes of padding keep lanes of different rows in different banks. */
+template <typename Word> __host__ __device__ constexpr int gather_stride() {
+    return (ROW_BYTES + (sizeof(Word) > 4 ? 8 : 4)) / (int)sizeof(Word);
+}
+
+/* counts: [n_positions, n_pixels]; slots: [n_slots, n_all_positions], from first_position on. */
+template <typename Word>
+static __global__ void __launch_bounds__(GATHER_THREADS)
+    gather_kernel(const Word *counts, int64_t n_positions, int64_t n_pixels, const int32_t *slot_detector, int64_t n_slots, Word *slots,
+                  int64_t first_position, int64_t n_all_positions) {
+    constexpr int PER_ROW = ROW_BYTES / (int)sizeof(Word), STRIDE = gather_stride<Word>();
+    __shared__ Word turned[GATHER_SLOTS * STRIDE];
+    int64_t first_slot = (int64_t)blockIdx.y * GATHER_SLOTS, first = (int64_t)blockIdx.x * PER_ROW;
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    for (int j = 0; j < GATHER_SLOTS; j += 32) {
+        int64_t slot = first_slot + j + lane;
+        int64_t pixel = slot < n_slots ? slot_detector[slot] : 0;
+#pragma unroll 8
+        for (int p = warp; p < PER_ROW; p += GATHER_THREADS / 32)
+            turned[(j + lane) * STRIDE + p] = first + p < n_positions ? counts[(first + p) * n_pixels + pixel] : (Word)0;
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < GATHER_SLOTS * PER_ROW; i += GATHER_THREADS) {
+        int row = i / PER_ROW, p = i % PER_ROW;
+        if (first_slot + row < n_slots && first + p < n_positions)
+            slots[(first_slot + row) * n_all_positions + first_position + first + p] = turned[row * STRIDE + p];
+    }
+}
+
+template <typename Word>
+static ps_code gather(ps_cuda_frame *frame, int64_t first, int64_t n, const void *d_counts, cudaStream_t stream, ps_error *error) {
+    const ps_cuda_system *system = frame->system;
+    dim3 grid((unsigned)ps_cuda_blocks(n, ROW_BYTES / (int64_t)sizeof(Word)),
+              (unsigned)ps_cuda_blocks(system->layout.n_slots, GATHER_SLOTS));
+    PS_CUDA_LAUNCH(error, gather_kernel<Word>, grid, GATHER_THREADS, 0, stream, (const Word *)d_counts, n,
+                   system->desc.detector_rows * system->desc.detector_columns, system->d_slot_detector, system->layout.n_slots,
+                   (Word *)frame->d_counts, first, system->n_positions);
+    return PS_OK;
+}
+
+ps_code ps_cuda_frame_gather(ps_cuda_frame *frame, int64_t first, int64_t n, const void *d_counts, cudaStream_t stream, ps_error *error) {
+    switch (ps_dtype_bytes(frame->dtype)) {
+    case 1: return gather<uint8_t>(frame, first, n, d_counts, stream, error);
+    case 2: return gather<uint16_t>(frame, first, n, d_counts, stream, error);
+    case 4: return gather<uint32_t>(frame, first, n, d_counts, stream, error);
+    case 8: return gather<uint64_t>(frame, first, n, d_counts, stream, error);
+    default: return PS_FAIL(error, PS_E_INTERNAL, "unknown element type %d", (int)frame->dtype);
+    }
+}
+
+/* --- frames --- */
+
+size_t ps_cuda_upload_bytes(const ps_system_desc *desc, ps_dtype dtype) {
+    size_t wanted = (size_t)16 << 20, position = (size_t)(desc->detector_rows * desc->detector_columns) * ps_dtype_bytes(dtype);
+    size_t all = position * (size_t)ps_cuda_positions(desc), whole = wanted / position * position;
+    return all < wanted ? all : whole > 0 ? whole : position;
+}
+
+void ps_cuda_frame_carve(ps_cuda_frame *frame, ps_cuda_arena *arena) {
+    const ps_cuda_system *system = frame->system;
+    int64_t n_slots = system->layout.n_slots, n_aliases = system->desc.n_aliases;
+    bool has_phase = system->methods & PS_METHOD_PHASE, has_complex = system->methods & PS_METHOD_COMPLEX,
+         has_ssb = system->methods & PS_METHOD_SSB;
+    frame->d_counts = ps_cuda_take<unsigned char>(arena, n_slots * system->n_positions * (int64_t)ps_dtype_bytes(frame->dtype));
+    frame->d_mean = ps_cuda_take<double>(arena, n_slots);
+    frame->d_marked = ps_cuda_take<unsigned long long>(arena, n_slots);
+    frame->d_right_phase = ps_cuda_take<double2>(arena, has_phase || has_complex ? n_aliases : 0);
+    frame->d_right_amplitude = ps_cuda_take<double2>(arena, has_complex ? n_aliases : 0);
+    frame->d_projection = ps_cuda_take<double2>(arena, has_phase ? n_aliases : 0);
+    frame->d_ssb = ps_cuda_take<double2>(arena, has_ssb ? n_aliases : 0);
+    frame->d_power = ps_cuda_take<double>(arena, system->desc.n_frequencies);
+}
+
+static uint64_t next_serial(void) {
+    static uint64_t serial = 0;
+    return __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED);
+}
+
+/* A frame may take the memory that an earlier batch's spectra hold. */
+static ps_code allocate_frame(ps_cuda_frame *frame, ps_error *error) {
+    ps_cuda_system *system = frame->system;
+    if (ps_cuda_available(system->backend) < frame->memory_bytes) {
+        pthread_mutex_lock(&system->backend->compute_lock);
+        ps_cuda_workspace_release(system);
+        pthread_mutex_unlock(&system->backend->compute_lock);
+    }
+    return ps_cuda_allocate(system->backend, frame->memory_bytes, "a frame", &frame->memory, error);
+}
+
+static ps_code build_frame(ps_cuda_frame *frame, ps_error *error) {
+    ps_cuda_system *system = frame->system;
+    PS_TRY(ps_cuda_enter(system->backend, error));
+    frame->serial = next_serial();
+    frame->is_put = (uint8_t *)calloc((size_t)system->n_positions, sizeof *frame->is_put);
+    frame->mean = (double *)malloc((size_t)system->desc.n_active * sizeof *frame->mean);
+    frame->n_marked = (int64_t *)malloc((size_t)system->desc.n_active * sizeof *frame->n_marked);
+    if (!frame->is_put || !frame->mean || !frame->n_marked)
+        return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a frame of %lld positions", (long long)system->n_positions);
+    ps_cuda_arena arena = {NULL, 0};
+    ps_cuda_frame_carve(frame, &arena);
+    frame->memory_bytes = arena.used;
+    PS_TRY(allocate_frame(frame, error));
+    arena.base = (unsigned char *)frame->memory;
+    arena.used = 0;
+    ps_cuda_frame_carve(frame, &arena);
+    return PS_OK;
+}
+
+ps_code ps_cuda_frame_create(ps_system *system, ps_dtype dtype, ps_frame **handle, ps_error *error) {
+    *handle = NULL;
+    if (ps_dtype_bytes(dtype) == 0) return PS_FAIL(error, PS_E_INTERNAL, "unknown element type %d", (int)dtype);
+    ps_cuda_frame *frame = (ps_cuda_frame *)calloc(1, sizeof *frame);
+    if (!frame) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a frame");
+    frame->base.ops = system->ops;
+    frame->system = (ps_cuda_system *)system;
+    frame->dtype = dtype;
+    ps_code code = build_frame(frame, error);
+    if (code != PS_OK) {
+        ps_cuda_frame_destroy(&frame->base);
+        return code;
+    }
+    *handle = &frame->base;
+    return PS_OK;
+}
+
+void ps_cuda_frame_destroy(ps_frame *handle) {
+    ps_cuda_frame *frame = (ps_cuda_frame *)handle;
+    if (!frame) return;
+    ps_cuda_backend *backend = frame->system->backend;
+    cudaSetDevice(backend->device);
+    if (frame->memory) cudaStreamSynchronize(backend->upload);
+    ps_cuda_free(backend, frame->memory, frame->memory_bytes);
+    free(frame->is_put);
+    free(frame->mean);
+    free(frame->n_marked);
+    free(frame);
+}
+
+/* --- putting counts --- */
+
+static ps_code claim_positions(ps_cuda_frame *frame, int64_t first, int64_t n, ps_error *error) {
+    int64_t positions = frame->system->n_positions;
+    if (first < 0 || n < 0 || first > positions || n > positions - first)
+        return PS_FAIL(error, PS_E_ARGUMENT, "positions %lld to %lld put, expected 0 to %lld", (long long)first, (long long)(first + n - 1),
+                       (long long)positions - 1);
+    for (int64_t i = first; i < first + n; i++)
+        if (frame->is_put[i]) return PS_FAIL(error, PS_E_ARGUMENT, "position %lld put twice", (long long)i);
+    memset(frame->is_put + first, 1, (size_t)n);
+    frame->n_put += n;
+    frame->has_means = frame->is_reduced = false;
+    frame->serial = next_serial();
+    return PS_OK;
+}
+
+ps_code ps_cuda_frame_claim_all(ps_cuda_frame *frame, ps_error *error) {
+    memset(frame->is_put, 0, (size_t)frame->system->n_positions);
+    frame->n_put = 0;
+    return claim_positions(frame, 0, frame->system->n_positions, error);
+}
+
+static void release_upload(ps_cuda_backend *backend) {
+    for (int i = 0; i < PS_CUDA_UPLOAD_BUFFERS; i++) {
+        ps_cuda_free(backend, backend->d_upload[i], backend->upload_bytes);
+        if (backend->h_upload[i]) cudaFreeHost(backend->h_upload[i]);
+        backend->d_upload[i] = backend->h_upload[i] = NULL;
+    }
+    backend->upload_bytes = 0;
+}
+
+/* Upload buffers of at least `bytes` each. */
+static ps_code ensure_upload(ps_cuda_backend *backend, size_t bytes, ps_error *error) {
+    if (backend->upload_bytes >= bytes) return PS_OK;
+    PS_TRY(PS_CUDA(error, cudaStreamSynchronize(backend->upload)));
+    release_upload(backend);
+    backend->upload_bytes = bytes;
+    for (int i = 0; i < PS_CUDA_UPLOAD_BUFFERS; i++) {
+        ps_code code = ps_cuda_allocate(backend, bytes, "an upload buffer", (void **)&backend->d_upload[i], error);
+        if (code == PS_OK) code = PS_CUDA(error, cudaMallocHost((void **)&backend->h_upload[i], bytes));
+        if (code != PS_OK) {
+            release_upload(backend);
+            return code;
+        }
+    }
+    return PS_OK;
+}
+
+static bool is_pinned(const void *pointer) {
+    cudaPointerAttributes attributes;
+    bool pinned = cudaPointerGetAttributes(&attributes, pointer) == cudaSuccess && attributes.type == cudaMemoryTypeHost;
+    cudaGetLastError();
+    return pinned;
+}
+
+/* One buffer's worth of positions: to the device and into the frame, without waiting for either. */
+static ps_code upload(ps_cuda_frame *frame, int buffer, int64_t first, int64_t n, const unsigned char *counts, size_t bytes, bool pinned,
+                      ps_error *error) {
+    ps_cuda_backend *backend = frame->system->backend;
+    PS_TRY(PS_CUDA(error, cudaEventSynchronize(backend->upload_free[buffer])));
+    if (!pinned) ps_cuda_copy_host(backend->h_upload[buffer], counts, bytes, backend->n_threads);
+    PS_TRY(PS_CUDA(error, cudaMemcpyAsync(backend->d_upload[buffer], pinned ? counts : backend->h_upload[buffer], bytes,
+                                          cudaMemcpyHostToDevice, backend->upload)));
+    PS_TRY(ps_cuda_frame_gather(frame, first, n, backend->d_upload[buffer], backend->upload, error));
+    return PS_CUDA(error, cudaEventRecord(backend->upload_free[buffer], backend->upload));
+}
+
+static ps_code put(ps_cuda_frame *frame, int64_t first, int64_t n, const void *counts, ps_error *error) {
+    ps_cuda_system *system = frame->system;
+    ps_cuda_backend *backend = system->backend;
+    size_t position = (size_t)(system->desc.detector_rows * system->desc.detector_columns) * ps_dtype_bytes(frame->dtype);
+    bool pinned = is_pinned(counts);
+    PS_TRY(ps_cuda_enter(backend, error));
+    PS_TRY(ensure_upload(backend, ps_cuda_upload_bytes(&system->desc, frame->dtype), error));
+    int64_t step = (int64_t)(backend->upload_bytes / position);
+    for (int64_t done = 0, turn = 0; done < n; done += step, turn++) {
+        int64_t some = n - done < step ? n - done : step;
+        PS_TRY(upload(frame, (int)(turn % PS_CUDA_UPLOAD_BUFFERS), first + done, some,
+                      (const unsigned char *)counts + (size_t)done * position, (size_t)some * position, pinned, error));
+    }
+    return pinned ? PS_CUDA(error, cudaStreamSynchronize(backend->upload)) : PS_OK;
+}
+
+ps_code ps_cuda_frame_put(ps_frame *handle, int64_t first, int64_t n, const void *counts, ps_error *error) {
+    ps_cuda_frame *frame = (ps_cuda_frame *)handle;
+    PS_TRY(claim_positions(frame, first, n, error));
+    pthread_mutex_lock(&frame->system->backend->upload_lock);
+    ps_code code = put(frame, first, n, counts, error);
+    pthread_mutex_unlock(&frame->system->backend->upload_lock);
+    return code;
+}
+
+/* --- means --- */
+
+template <typename T>
+static __global__ void __launch_bounds__(MEANS_THREADS)
+    means_kernel(const T *counts, int64_t n_positions, T marker, bool has_marker, const int32_t *slot_pixel, double *mean,
+                 unsigned long long *n_marked) {
+    __shared__ double sums[MEANS_THREADS];
+    __shared__ unsigned marks[MEANS_THREADS];
+    const T *scan = counts + (int64_t)blockIdx.x * n_positions;
+    double sum = 0.0;
+    unsigned marked = 0;
+#pragma unroll 8
+    for (int64_t i = threadIdx.x; i < n_positions; i += MEANS_THREADS) {
+        T value = scan[i];
+        bool is_marked = has_marker && value == marker;
+        marked += is_marked;
+        sum += is_marked ? 0.0 : (double)value;
+    }
+    sums[threadIdx.x] = sum;
+    marks[threadIdx.x] = marked;
+    for (int half = MEANS_THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if ((int)threadIdx.x < half) {
+            sums[threadIdx.x] += sums[threadIdx.x + half];
+            marks[threadIdx.x] += marks[threadIdx.x + half];
+        }
+    }
+    if (threadIdx.x != 0) return;
+    mean[blockIdx.x] = slot_pixel[blockIdx.x] < 0 ? 0.0 : sums[0] / (double)n_positions;
+    n_marked[blockIdx.x] = marks[0];
+}
+
+static ps_code launch_means(ps_cuda_frame *frame, ps_error *error) {
+    const ps_cuda_system *system = frame->system;
+    uint32_t marker = ps_dtype_marker(frame->dtype);
+    switch (frame->dtype) {
+#define X(dtype, type, name)                                                                                                               \
+    case dtype:                                                                                                                            \
+        PS_CUDA_LAUNCH(error, means_kernel<type>, (unsigned)system->layout.n_slots, MEANS_THREADS, 0, system->backend->compute,            \
+                       (const type *)frame->d_counts, system->n_positions, (type)marker, marker != 0, system->d_slot_pixel, frame->d_mean, \
+                       frame->d_marked);                                                                                                   \
+        return PS_OK;
+        PS_DTYPES(X)
+#undef X
+    default: return PS_FAIL(error, PS_E_INTERNAL, "unknown element type %d", (int)frame->dtype);
+    }
+}
+
+static ps_code take_means(ps_cuda_frame *frame, const double *mean, const unsigned long long *marked, ps_error *error) {
+    const ps_cuda_system *system = frame->system;
+    for (int64_t slot = 0; slot < system->layout.n_slots; slot++) {
+        int32_t pixel = system->layout.slot_pixel[slot];
+        if (pixel < 0) continue;
+        if (!isfinite(mean[slot])) return PS_FAIL(error, PS_E_INPUT, "active pixel %d holds counts that are not finite", pixel);
+        frame->mean[pixel] = mean[slot];
+        frame->n_marked[pixel] = (int64_t)marked[slot];
+    }
+    frame->has_means = true;
+    return PS_OK;
+}
+
+ps_code ps_cuda_frame_ensure_means(ps_cuda_frame *frame, ps_error *error) {
+    const ps_cuda_system *system = frame->system;
+    int64_t n = system->layout.n_slots;
+    if (frame->has_means) return PS_OK;
+    if (frame->n_put != system->n_positions)
+        return PS_FAIL(error, PS_E_ARGUMENT, "%lld of %lld positions put", (long long)frame->n_put, (long long)system->n_positions);
+    ps_code code = PS_OK;
+    double *mean = (double *)malloc((size_t)n * sizeof *mean);
+    unsigned long long *marked = (unsigned long long *)malloc((size_t)n * sizeof *marked);
+    PS_GO_ALLOC(error, mean && marked);
+    PS_GO(PS_CUDA(error, cudaStreamSynchronize(system->backend->upload)));
+    PS_GO(launch_means(frame, error));
+    PS_GO(PS_CUDA(error, cudaStreamSynchronize(system->backend->compute)));
+    PS_GO(ps_cuda_fetch(mean, frame->d_mean, n, error));
+    PS_GO(ps_cuda_fetch(marked, frame->d_marked, n, error));
+    PS_GO(take_means(frame, mean, marked, error));
+done:
+    free(mean);
+    free(marked);
+    return code;
+}
+
+ps_code ps_cuda_frame_means(ps_frame *handle, double *mean, int64_t *n_marked, ps_error *error) {
+    ps_cuda_frame *frame = (ps_cuda_frame *)handle;
+    size_t n = (size_t)frame->system->desc.n_active;
+    PS_TRY(ps_cuda_enter(frame->system->backend, error));
+    pthread_mutex_lock(&frame->system->backend->compute_lock);
+    ps_code code = ps_cuda_frame_ensure_means(frame, error);
+    pthread_mutex_unlock(&frame->system->backend->compute_lock);
+    if (code != PS_OK) return code;
+    if (mean) memcpy(mean, frame->mean, n * sizeof *mean);
+    if (n_marked) memcpy(n_marked, frame->n_marked, n * sizeof *n_marked);
+    return PS_OK;
+}

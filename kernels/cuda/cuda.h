@@ -1,0 +1,275 @@
+/* What the files of the CUDA backend share: the backend, a prepared system, a frame, and how memory and errors are handled.
+ *
+ * Pixels live in *slots*. Active pixels are taken in bands of four detector rows, inside a band column by column, and cut into
+ * tiles of 32: the lanes of a warp hold neighbours on the detector, so that the overlap of two apertures covers whole tiles. A
+ * band's last tile is padded with slots that hold no pixel. g is kept as [tile, spectrum, 32] complex64: one frequency at one tile
+ * is 256 contiguous bytes. `spectrum` counts through the stored half-plane [scan_rows, scan_columns/2 + 1].
+ *
+ * Every kernel is compiled without contraction of a*b + c (-fmad=false); a fused operation is written fma(). So one source
+ * expression rounds the same in every instantiation, and results do not depend on how many frames share a launch. */
+#ifndef PS_KERNELS_CUDA_CUDA_H
+#define PS_KERNELS_CUDA_CUDA_H
+
+#include <cuda_runtime.h>
+#include <cufft.h>
+#include <pthread.h>
+
+extern "C" {
+#include "kernels/backend.h"
+}
+
+enum {
+    PS_CUDA_LANES = 32,
+    PS_CUDA_BAND_ROWS = 4,
+    PS_CUDA_SEGMENT_TILES = 32, /* float sums over pixels are merged into double after this many tiles, wherever chunks of g end */
+    PS_CUDA_CHI_TERMS = 28,     /* p^i s^j with i + j <= 6 */
+    PS_CUDA_UPLOAD_BUFFERS = 2
+};
+
+/* --- errors and launches --- */
+
+/* PS_OK, PS_E_MEMORY or PS_E_DEVICE with the runtime's reason and the failed call. */
+ps_code ps_cuda_check(cudaError_t status, const char *call, const char *file, int line, ps_error *error);
+ps_code ps_cuda_check_fft(cufftResult status, const char *call, const char *file, int line, ps_error *error);
+#define PS_CUDA(error, call) ps_cuda_check((call), #call, __FILE__, __LINE__, (error))
+#define PS_CUFFT(error, call) ps_cuda_check_fft((call), #call, __FILE__, __LINE__, (error))
+
+/* Launches and returns from the calling function when the launch failed. */
+#ifndef PS_CUDA_LAUNCH
+#define PS_CUDA_LAUNCH(error, kernel, grid, block, shared_bytes, stream, ...)                         \
+    do {                                                                                              \
+        kernel<<<(grid), (block), (shared_bytes), (stream)>>>(__VA_ARGS__);                           \
+        PS_TRY(ps_cuda_check(cudaGetLastError(), "launch of " #kernel, __FILE__, __LINE__, (error))); \
+    } while (0)
+#endif
+
+/* --- memory: every byte on the device is counted against the budget --- */
+
+typedef struct {
+    unsigned char *base; /* NULL: only count */
+    size_t used;
+} ps_cuda_arena;
+
+/* The next `count` elements of the arena, 256-byte aligned; NULL while counting. */
+template <typename T> T *ps_cuda_take(ps_cuda_arena *arena, int64_t count) {
+    size_t at = (arena->used + 255) / 256 * 256;
+    arena->used = at + (size_t)count * sizeof(T);
+    return arena->base ? (T *)(arena->base + at) : NULL;
+}
+
+typedef struct {
+    ps_backend base;
+    int device;
+    int n_threads; /* host threads that fill upload buffers */
+    size_t budget_bytes;
+    size_t in_use_bytes, peak_bytes; /* guarded by memory_lock */
+    bool fast_double;                /* double at half the float rate: N is formed in double */
+    bool keeps_images;               /* for timing: images are not sent to the host */
+    size_t shared_bytes_max;         /* per block */
+    cudaStream_t compute, upload;
+    cudaEvent_t upload_free[PS_CUDA_UPLOAD_BUFFERS];
+    unsigned char *h_upload[PS_CUDA_UPLOAD_BUFFERS], *d_upload[PS_CUDA_UPLOAD_BUFFERS]; /* allocated by the first put */
+    size_t upload_bytes;
+    unsigned char *h_download[2]; /* pinned, for images; guarded by compute_lock */
+    size_t download_bytes;
+    cudaEvent_t downloaded[2];
+    pthread_mutex_t memory_lock, compute_lock, upload_lock;
+    ps_device_info info;
+} ps_cuda_backend;
+
+/* PS_E_MEMORY, with the numbers, when the budget would be passed. what: for the message. */
+ps_code ps_cuda_allocate(ps_cuda_backend *backend, size_t bytes, const char *what, void **pointer, ps_error *error);
+void ps_cuda_free(ps_cuda_backend *backend, void *pointer, size_t bytes);
+/* Bytes of the budget that are not in use. */
+size_t ps_cuda_available(ps_cuda_backend *backend);
+
+/* --- the system --- */
+
+/* What the transfer needs, passed to kernels by value. Lengths in detector pixels along the detector's rows (p) and columns (s)
+ * from k = 0; phases in quarter turns; the thickness argument in half turns. docs/physics.md sections 2 and 3. */
+typedef struct {
+    double chi[PS_CUDA_CHI_TERMS]; /* chi's coefficient of p^i s^j at ps_cuda_chi_index(i, j) */
+    double edge_u, edge_v;         /* (wavelength |e| / semiangle)^2 per pixel^2: rho^2 = edge_u p^2 + edge_v s^2, 1 at the semiangle */
+    double direction_u[2], direction_v[2]; /* k of one pixel step along a row index (u), a column index (v), 1/Angstrom */
+    double pitch_rad[2];
+    double semiangle_rad;
+    double width;            /* semiangle / pitch when the pitches are equal */
+    double thick_u, thick_v; /* wavelength * thickness * |e|^2 */
+    double tilt_u, tilt_v;   /* thickness * (e . tilt) */
+    float edge_u_f32, edge_v_f32, width_f32;
+    float reach2, inner2; /* rho^2 beyond which the aperture is 0, up to which it is 1; inner2 < 0: nowhere */
+    bool equal_pitch, is_thick, mirrored;
+} ps_cuda_geometry;
+
+/* Place of p^i s^j: blocks of equal j, i ascending. */
+__host__ __device__ constexpr int ps_cuda_chi_index(int i, int j) {
+    return j * 7 - j * (j - 1) / 2 + i;
+}
+
+typedef struct {
+    float u, v, half_u, half_v; /* centre from k = 0 and half size, detector pixels */
+} ps_cuda_tile;
+
+typedef struct {
+    double u; /* first row from k = 0, detector pixels */
+    int32_t first_tile, n_tiles;
+} ps_cuda_band;
+
+typedef struct {
+    int64_t spectrum; /* place in the stored half-plane */
+    int64_t first_alias;
+    int64_t normal; /* first element of N's packed triangle: complex method, or phase alone */
+    int64_t basis;  /* first element of the eigenvectors */
+    int32_t n_aliases;
+    float conjugate;     /* -1: g is the conjugate of the stored partner; else 1 */
+    double multiplicity; /* 1 or 2; 0 for the zero frequency, which no sum over the plane counts */
+} ps_cuda_frequency;
+
+/* Up to 8 aliases of one frequency: what one warp reduces. */
+typedef struct {
+    int32_t frequency, first, n_aliases;
+    bool sums_power;
+} ps_cuda_task;
+
+typedef struct {
+    const double *chi;         /* [n_slots] quarter turns at k */
+    const double *v;           /* [n_slots] column from k = 0, detector pixels */
+    const double *root;        /* [n_slots] aperture * sqrt(weight); 0 where the slot holds no pixel */
+    const float *aperture;     /* [n_slots] */
+    const float *weight;       /* [n_slots] 0 where the slot holds no pixel */
+    const uint8_t *row;        /* [n_slots] row inside the band */
+    const ps_cuda_tile *tiles; /* [n_tiles] */
+    const ps_cuda_band *bands; /* [n_bands] */
+    const int32_t *tile_band;  /* [n_tiles] */
+    int32_t n_tiles, n_bands;
+} ps_cuda_pixels;
+
+typedef struct {
+    const ps_cuda_frequency *frequencies; /* [n_frequencies] */
+    const double *u, *v;                  /* [n_aliases] q in detector pixels */
+    int64_t n_frequencies, n_aliases;
+} ps_cuda_aliases;
+
+/* Frequencies with one alias count (up to 8), or all larger ones. */
+typedef struct {
+    int64_t first, n; /* into by_count */
+    int n_aliases;    /* the largest */
+} ps_cuda_class;
+enum { PS_CUDA_SMALL = 8, PS_CUDA_CLASSES = PS_CUDA_SMALL + 1 };
+
+/* Host side of the pixel layout. */
+typedef struct {
+    int64_t n_tiles, n_bands, n_slots;
+    int32_t *slot_pixel; /* [n_slots] caller's active pixel, -1: none */
+    ps_cuda_tile *tiles;
+    ps_cuda_band *bands;
+    int32_t *tile_band;
+    double origin_u, origin_v; /* detector index of k = 0 */
+} ps_cuda_layout;
+
+typedef struct ps_cuda_frame ps_cuda_frame;
+
+/* Workspace of one system: the store of g, and scratch whose use depends on the operation. */
+typedef struct {
+    void *memory;
+    size_t bytes;
+    float2 *spectra; /* [store_tiles, n_spectrum, 32] */
+    int64_t store_tiles;
+    unsigned char *scratch;
+    size_t scratch_bytes;
+    uint64_t *owner; /* host, [frames that fit whole]: serial number of the frame whose complete g stands there */
+    int64_t n_owners;
+} ps_cuda_workspace;
+
+typedef struct {
+    ps_system base;
+    ps_cuda_backend *backend;
+    ps_system_desc desc; /* scalars; its pointers are NULL */
+    ps_methods methods;
+    ps_cuda_layout layout;
+    ps_cuda_geometry geometry;
+    ps_frequency *frequencies; /* host, [n_frequencies] */
+    double *apertures;         /* host, [n_active] A(k) */
+    int32_t *slot_detector;    /* host, [n_slots] detector pixel */
+    int64_t n_spectrum, n_positions;
+    int64_t zero_alias;  /* the alias that is the image's zero frequency, -1: none */
+    int64_t fft_batch;   /* pixels per forward transform */
+    int64_t phase_batch; /* pixels per inverse transform of the SSB phase estimator */
+    ps_cuda_class classes[PS_CUDA_CLASSES];
+    int64_t n_small_tasks, n_tasks; /* tasks up to 4 aliases come first, then those up to 8 */
+    bool prepared;
+    double scale_amplitude, scale_phase;
+
+    void *memory; /* one block; everything below lies in it */
+    size_t memory_bytes;
+    double *d_chi, *d_v, *d_root;
+    float *d_aperture, *d_weight;
+    uint8_t *d_row;
+    int32_t *d_slot_pixel, *d_slot_detector;
+    ps_cuda_tile *d_tiles;
+    ps_cuda_band *d_bands;
+    int32_t *d_tile_band;
+    ps_cuda_frequency *d_frequencies;
+    double *d_alias_u, *d_alias_v;
+    double *d_prior_phase, *d_prior_complex;   /* [n_aliases] */
+    int32_t *d_image_source, *d_image_partner; /* [fine_rows, fine_columns/2 + 1]: see images.cu */
+    int32_t *d_by_count;                       /* [n_frequencies - 1] frequencies by class */
+    int32_t *d_alias_frequency;                /* [n_aliases] */
+    ps_cuda_task *d_tasks;                     /* [n_tasks] */
+    double2 *d_normal;                         /* packed lower triangles */
+    double2 *d_basis;                          /* [n_aliases, n_aliases] per frequency, eigenvector j in column j */
+    double *d_eigenvalues;                     /* [n_aliases] */
+    double *d_partial;                         /* [PS_CUDA_PARTIALS] */
+    int32_t *d_flag;
+    int64_t n_normal, n_basis;
+
+    ps_cuda_workspace workspace;                                              /* guarded by compute_lock */
+    cufftHandle forward, inverse, inverse_phase, inverse_row, inverse_column; /* 0: not made yet */
+    size_t fft_work_bytes;
+} ps_cuda_system;
+
+enum { PS_CUDA_PARTIALS = 256 };
+
+struct ps_cuda_frame {
+    ps_frame base;
+    ps_cuda_system *system;
+    ps_dtype dtype;
+    uint64_t serial; /* renewed by every put */
+    uint8_t *is_put; /* host, [n_positions] */
+    int64_t n_put;
+    double *mean;      /* host, [n_active]; with has_means */
+    int64_t *n_marked; /* host, [n_active] */
+    bool has_means, is_reduced;
+    double dose;
+
+    void *memory;
+    size_t memory_bytes;
+    void *d_counts;                             /* [n_slots, n_positions] dtype, as they came */
+    double *d_mean;                             /* [n_slots] */
+    unsigned long long *d_marked;               /* [n_slots] */
+    double2 *d_right_phase, *d_right_amplitude; /* [n_aliases] b */
+    double2 *d_projection;                      /* [n_aliases] V^H prior^-1/2 b */
+    double2 *d_ssb;                             /* [n_aliases] mean over pixels of the corrected spectrum */
+    double *d_power;                            /* [n_frequencies] */
+};
+
+static inline int64_t ps_cuda_positions(const ps_system_desc *desc) {
+    return desc->scan_rows * desc->scan_columns;
+}
+static inline int64_t ps_cuda_spectrum(const ps_system_desc *desc) {
+    return desc->scan_rows * (desc->scan_columns / 2 + 1);
+}
+static inline int64_t ps_cuda_fine_rows(const ps_system_desc *desc) {
+    return desc->scan_rows * desc->upsampling;
+}
+static inline int64_t ps_cuda_fine_columns(const ps_system_desc *desc) {
+    return desc->scan_columns * desc->upsampling;
+}
+static inline int64_t ps_cuda_fine_half(const ps_system_desc *desc) {
+    return ps_cuda_fine_columns(desc) / 2 + 1;
+}
+static inline int64_t ps_cuda_blocks(int64_t n, int64_t per_block) {
+    return (n + per_block - 1) / per_block;
+}
+
+#endif

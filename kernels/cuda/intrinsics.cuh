@@ -1,0 +1,53 @@
+/* The few instructions C++ has no name for. */
+#ifndef PS_KERNELS_CUDA_INTRINSICS_CUH
+#define PS_KERNELS_CUDA_INTRINSICS_CUH
+
+#include <cuda_runtime.h>
+
+static constexpr unsigned PS_FULL_WARP = 0xffffffffu;
+
+/* 1/x and 1/sqrt(x) for normal positive x (1/x: any sign): the hardware's 20-bit guess and one cubic step, 2^-52. */
+__device__ inline double ps_rcp(double x) {
+    double y;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+    double e = fma(-x, y, 1.0);
+    return fma(y, fma(e, e, e), y);
+}
+__device__ inline double ps_rsqrt(double x) {
+    double y;
+    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+    double e = fma(-x * y, y, 1.0);
+    return fma(y * e, fma(e, 0.375, 0.5), y);
+}
+__device__ inline float ps_rcp(float x) {
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+__device__ inline float ps_rsqrt(float x) {
+    float y;
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+/* c += A B with A 8 x 4 (lane holds row lane/4, column lane%4) and B 4 x 8 (row lane%4, column lane/4); c: row lane/4, columns
+ * 2 (lane%4) and the next. */
+__device__ inline void ps_mma_f64(double (&c)[2], double a, double b) {
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" : "+d"(c[0]), "+d"(c[1]) : "d"(a), "d"(b));
+}
+
+/* c += A B with A 16 x 8 and B 8 x 8 in tf32, sums in float. a: (row lane/4, column lane%4), (row + 8, column), (row, column + 4),
+ * (row + 8, column + 4); b: (row lane%4, column lane/4), (row + 4, column); c: rows lane/4 and + 8, columns 2 (lane%4) and the next. */
+__device__ inline void ps_mma_tf32(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+/* The nearest tf32 number (11 significant bits) as a float's bits. */
+__device__ inline unsigned ps_tf32(float x) {
+    unsigned bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+    return bits;
+}
+
+#endif

@@ -1,0 +1,154 @@
+/* The operations of the CUDA backend, one file each, named like their file. Contracts: kernels/backend.h. */
+#ifndef PS_KERNELS_CUDA_OPERATIONS_H
+#define PS_KERNELS_CUDA_OPERATIONS_H
+
+#include "kernels/cuda/cuda.h"
+
+/* memory.cu */
+ps_code ps_cuda_enter(const ps_cuda_backend *backend, ps_error *error); /* makes the backend's device the thread's */
+/* Copies n elements to the device, complete on return. */
+template <typename T> ps_code ps_cuda_send(T *device, const T *host, int64_t n, ps_error *error) {
+    PS_TRY(PS_CUDA(error, cudaMemcpy(device, host, (size_t)n * sizeof(T), cudaMemcpyHostToDevice)));
+    return PS_CUDA(error, cudaStreamSynchronize(0)); /* a copy from pageable memory may return before its last part arrived */
+}
+template <typename T> ps_code ps_cuda_fetch(T *host, const T *device, int64_t n, ps_error *error) {
+    return PS_CUDA(error, cudaMemcpy(host, device, (size_t)n * sizeof(T), cudaMemcpyDeviceToHost));
+}
+
+/* memory_plan.cu */
+ps_code ps_cuda_memory_plan(const ps_system_desc *desc, ps_methods methods, ps_dtype dtype, size_t budget_bytes, int64_t max_frames,
+                            ps_memory_plan *plan, ps_error *error);
+
+/* system.cu */
+ps_code ps_cuda_system_create(ps_backend *backend, const ps_system_desc *desc, ps_methods methods, ps_system **system, ps_error *error);
+void ps_cuda_system_destroy(ps_system *system);
+ps_code ps_cuda_system_set_weights(ps_system *system, const double *weights, ps_error *error);
+ps_code ps_cuda_system_prepare(ps_system *system, ps_error *error);
+ps_code ps_cuda_system_scales(ps_system *system, ps_methods method, double *amplitude, double *phase, ps_error *error);
+ps_code ps_cuda_system_require(const ps_cuda_system *system, ps_methods methods, ps_error *error);
+ps_code ps_cuda_frequency_require(const ps_cuda_system *system, int64_t frequency, ps_error *error);
+/* Fills the host side of a system that needs no device; what a plan counts with. *system zeroed before. */
+ps_code ps_cuda_system_describe(const ps_system_desc *desc, ps_methods methods, ps_cuda_system *system, ps_error *error);
+void ps_cuda_system_undescribe(ps_cuda_system *system);
+ps_cuda_pixels ps_cuda_system_pixels(const ps_cuda_system *system);
+ps_cuda_aliases ps_cuda_system_aliases(const ps_cuda_system *system);
+
+/* system_arrays.cu */
+/* Sets the arrays of a system, or only counts them (arena->base NULL). Needs desc, methods, layout, n_spectrum and the counts of
+ * tasks, normal and basis elements. */
+void ps_cuda_system_carve(ps_cuda_system *system, ps_cuda_arena *arena);
+ps_code ps_cuda_system_fill(ps_cuda_system *system, const ps_system_desc *desc, ps_error *error); /* needs the arrays set */
+
+/* workspace.cu */
+/* Bytes of scratch that the system's largest operation needs. */
+size_t ps_cuda_scratch_bytes(const ps_cuda_system *system);
+/* Workspace for a batch: scratch, and room for the spectra of n_frames, as many tiles of each as the budget leaves (whole
+ * segments); *tiles: how many of each frame. What is there already is kept when it is enough. */
+ps_code ps_cuda_workspace_ensure(ps_cuda_system *system, int64_t n_frames, int64_t *tiles, ps_error *error);
+void ps_cuda_workspace_release(ps_cuda_system *system);
+/* The scratch of any operation but the forward transform's. */
+ps_cuda_arena ps_cuda_scratch(const ps_cuda_system *system);
+/* Tiles of each frame's spectra held at a time, for `available` bytes; 0: not even one segment fits. */
+int64_t ps_cuda_chunk_tiles(const ps_cuda_system *system, int64_t n_frames, size_t available);
+
+/* transforms.cu */
+typedef struct {
+    int64_t rows, columns, batch; /* real values; rows 1: of a one-dimensional transform */
+    bool inverse;
+} ps_cuda_transform;
+/* Bytes of the planes a transform works on in place: `batch` of [rows, columns/2 + 1] complex, real rows padded likewise. */
+size_t ps_cuda_transform_bytes(const ps_cuda_transform *transform);
+/* Bytes of the work area kept for a transform; a plan that asks for more is PS_E_MEMORY. */
+size_t ps_cuda_transform_work(const ps_cuda_transform *transform);
+/* Runs a transform in place on the compute stream; makes *plan at the first call. */
+ps_code ps_cuda_transform_run(ps_cuda_system *system, const ps_cuda_transform *transform, cufftHandle *plan, void *planes, void *work,
+                              ps_error *error);
+void ps_cuda_fft_sizes(ps_cuda_system *system); /* chooses fft_batch and phase_batch */
+void ps_cuda_fft_release(ps_cuda_system *system);
+ps_cuda_transform ps_cuda_forward_transform(const ps_cuda_system *system);
+ps_cuda_transform ps_cuda_image_transform(const ps_cuda_system *system, int64_t batch);
+
+/* counts.cu */
+size_t ps_cuda_upload_bytes(const ps_system_desc *desc, ps_dtype dtype);
+ps_code ps_cuda_frame_create(ps_system *system, ps_dtype dtype, ps_frame **frame, ps_error *error);
+void ps_cuda_frame_destroy(ps_frame *frame);
+ps_code ps_cuda_frame_put(ps_frame *frame, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error);
+ps_code ps_cuda_frame_means(ps_frame *frame, double *mean, int64_t *n_marked, ps_error *error);
+ps_code ps_cuda_frame_ensure_means(ps_cuda_frame *frame, ps_error *error);
+void ps_cuda_frame_carve(ps_cuda_frame *frame, ps_cuda_arena *arena);
+/* Marks every position as put. */
+ps_code ps_cuda_frame_claim_all(ps_cuda_frame *frame, ps_error *error);
+/* Takes the active pixels of raw counts on the device, [n_positions, detector] of the frame's dtype, into the frame. */
+ps_code ps_cuda_frame_gather(ps_cuda_frame *frame, int64_t first_position, int64_t n_positions, const void *d_counts, cudaStream_t stream,
+                             ps_error *error);
+
+/* spectra.cu */
+/* g * dose of the tiles [first, first + n) -> spectra: [n, n_spectrum, 32], on the compute stream. */
+ps_code ps_cuda_spectra(ps_cuda_frame *frame, int64_t first_tile, int64_t n_tiles, float2 *spectra, ps_error *error);
+
+/* normal.cu, eigenbasis.cu */
+ps_code ps_cuda_normal(ps_cuda_system *system, ps_error *error);
+ps_code ps_cuda_eigenbasis(ps_cuda_system *system, ps_error *error);
+size_t ps_cuda_eigenbasis_scratch(const ps_cuda_system *system);
+
+/* reduce.cu */
+ps_code ps_cuda_frame_reduce(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error);
+
+/* solve.cu, solve_phase.cu, solve_complex.cu */
+ps_code ps_cuda_solve(ps_frame *frame, ps_methods method, int64_t n_strengths, const ps_strength *strengths, const ps_solution *solution,
+                      ps_error *error);
+/* What one strength leaves; NULL: not wanted. */
+typedef struct {
+    double2 *x_phase, *x_amplitude; /* device, [n_aliases]; of the complex method both or none */
+    double *residual, *influence;   /* host, the sums over the full plane */
+} ps_cuda_answer;
+size_t ps_cuda_solve_scratch(const ps_cuda_system *system);
+ps_code ps_cuda_project(ps_cuda_frame *frame, ps_error *error); /* after reduce: V^H prior^-1/2 b */
+ps_code ps_cuda_solve_phase(ps_cuda_frame *frame, ps_strength strength, const ps_cuda_answer *answer, ps_error *error);
+/* scratch: room for ps_cuda_solve_complex_scratch bytes */
+ps_code ps_cuda_solve_complex(ps_cuda_frame *frame, ps_strength strength, const ps_cuda_answer *answer, ps_cuda_arena scratch,
+                              ps_error *error);
+size_t ps_cuda_solve_complex_scratch(const ps_cuda_system *system);
+
+/* images.cu */
+typedef enum {
+    PS_CUDA_IMAGE_REAL,     /* real part of the inverse transform of x; x(-q) = conj(x(q)) */
+    PS_CUDA_WAVE_IMAGINARY, /* imaginary and real part of the inverse transform of SSB's value; value(-q) = -conj(value(q)) */
+    PS_CUDA_WAVE_REAL
+} ps_cuda_image_kind;
+/* Floats of an image on the device: [fine_rows, 2 (fine_columns/2 + 1)], the last one or two of a row unused. */
+int64_t ps_cuda_image_floats(const ps_cuda_system *system);
+size_t ps_cuda_image_work(const ps_cuda_system *system);
+/* x: [n_aliases] -> image, unnormalised; work: ps_cuda_image_work bytes. Sets the system's flag where x is not finite. */
+ps_code ps_cuda_image(ps_cuda_system *system, const double2 *x, ps_cuda_image_kind kind, float *image, unsigned char *work,
+                      ps_error *error);
+/* Fills the maps from fine frequencies to aliases; host arrays [fine_rows, fine_columns/2 + 1]. */
+ps_code ps_cuda_image_maps(const ps_system_desc *desc, int32_t *source, int32_t *partner, ps_error *error);
+/* Clears the flag; fails with PS_E_NUMERIC, naming `what`, when it was set since. */
+ps_code ps_cuda_flag_clear(ps_cuda_system *system, ps_error *error);
+ps_code ps_cuda_flag_check(ps_cuda_system *system, const char *what, ps_error *error);
+
+/* download.cu */
+/* Starts an image's way to pinned buffer `slot` (0 or 1); the image may be overwritten by later work on the compute stream. */
+ps_code ps_cuda_download_begin(ps_cuda_system *system, const float *d_image, int slot, ps_error *error);
+/* Waits for it and hands it out as float, double or both: [fine_rows, fine_columns]. */
+ps_code ps_cuda_download_end(ps_cuda_system *system, int slot, float *image_f32, double *image_f64, ps_error *error);
+/* memcpy, by several threads when it is large. */
+void ps_cuda_copy_host(void *to, const void *from, size_t bytes, int n_threads);
+
+/* ssb.cu, ssb_phase.cu */
+ps_code ps_cuda_ssb(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f32, double *phase_f64, double *loss, ps_error *error);
+size_t ps_cuda_ssb_wave_scratch(const ps_cuda_system *system);
+ps_code ps_cuda_ssb_phase(ps_cuda_frame *frame, float *phase_f32, double *phase_f64, double *loss, ps_error *error);
+size_t ps_cuda_ssb_phase_scratch(const ps_cuda_system *system);
+
+/* inspect.cu */
+ps_code ps_cuda_frame_require(const ps_cuda_frame *frame, ps_methods methods, ps_error *error);
+ps_code ps_cuda_frame_power(ps_frame *frame, double *power, ps_error *error);
+ps_code ps_cuda_get_transfer(ps_system *system, int64_t frequency, double *transfer, ps_error *error);
+ps_code ps_cuda_get_normal(ps_system *system, ps_methods method, int64_t frequency, double *normal, ps_error *error);
+ps_code ps_cuda_get_eigenvalues(ps_system *system, int64_t frequency, double *eigenvalues, ps_error *error);
+ps_code ps_cuda_get_right_side(ps_frame *frame, ps_methods method, int64_t frequency, double *right_side, double *power, ps_error *error);
+ps_code ps_cuda_get_spectrum(ps_frame *frame, int64_t frequency, double dose, double *spectrum, ps_error *error);
+
+#endif

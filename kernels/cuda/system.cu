@@ -1,0 +1,279 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/layout.h"
+#include "kernels/cuda/operations.h"
+#include "kernels/cuda/sum.cuh"
+#include "kernels/cuda/tasks.h"
+
+static ps_code check_frequencies(const ps_system_desc *desc, ps_error *error) {
+    for (int64_t i = 0; i < desc->n_frequencies; i++) {
+        const ps_frequency *f = &desc->frequencies[i];
+        bool inside = f->row >= 0 && f->row < desc->scan_rows && f->column >= 0 && f->column < desc->scan_columns;
+        bool aliases =
+            f->n_aliases >= 0 && f->n_aliases <= PS_MAX_ALIASES && f->first_alias >= 0 && f->first_alias + f->n_aliases <= desc->n_aliases;
+        if (!inside || !aliases || f->multiplicity < 1 || f->multiplicity > 2)
+            return PS_FAIL(error, PS_E_INTERNAL, "frequency %lld is (%d, %d) with %d aliases from %lld, multiplicity %d", (long long)i,
+                           f->row, f->column, f->n_aliases, (long long)f->first_alias, f->multiplicity);
+    }
+    return PS_OK;
+}
+
+static ps_code check_desc(const ps_system_desc *desc, ps_error *error) {
+    if (desc->n_active < 1 || desc->n_frequencies < 1 || desc->scan_rows < 1 || desc->scan_columns < 1 || desc->upsampling < 1)
+        return PS_FAIL(error, PS_E_INTERNAL, "empty system: %lld active pixels, %lld frequencies, scan %lld x %lld, upsampling %lld",
+                       (long long)desc->n_active, (long long)desc->n_frequencies, (long long)desc->scan_rows, (long long)desc->scan_columns,
+                       (long long)desc->upsampling);
+    if (desc->n_aliases >= INT32_MAX || desc->n_frequencies >= INT32_MAX)
+        return PS_FAIL(error, PS_E_ARGUMENT, "cuda: %lld frequencies with %lld aliases, at most %d are possible",
+                       (long long)desc->n_frequencies, (long long)desc->n_aliases, INT32_MAX - 1);
+    return check_frequencies(desc, error);
+}
+
+static void count_classes(ps_cuda_system *system) {
+    for (int64_t i = 1; i < system->desc.n_frequencies; i++) {
+        int32_t n = system->frequencies[i].n_aliases;
+        if (n == 0) continue;
+        ps_cuda_class *c = &system->classes[ps_cuda_class_of(n)];
+        c->n++;
+        if (n > c->n_aliases) c->n_aliases = n;
+    }
+    for (int i = 1; i < PS_CUDA_CLASSES; i++) system->classes[i].first = system->classes[i - 1].first + system->classes[i - 1].n;
+}
+
+static void count_elements(ps_cuda_system *system) {
+    for (int64_t i = 1; i < system->desc.n_frequencies; i++) {
+        int32_t n = system->frequencies[i].n_aliases;
+        system->n_normal += ps_cuda_normal_elements(system, n);
+        if (system->methods & PS_METHOD_PHASE) system->n_basis += (int64_t)n * n;
+    }
+    ps_cuda_walk_tasks(system, [system](ps_cuda_task, bool is_small) {
+        system->n_tasks++;
+        system->n_small_tasks += is_small;
+    });
+}
+
+static double aperture_at(const ps_probe *probe, double k_row, double k_column) {
+    double k = hypot(k_row, k_column);
+    if (k == 0.0) return 1.0;
+    double pixel = hypot(k_row * probe->pitch_rad[0], k_column * probe->pitch_rad[1]) / k;
+    double a = (probe->semiangle_rad - probe->wavelength_A * k) / pixel + 0.5;
+    return a < 0.0 ? 0.0 : a > 1.0 ? 1.0 : a;
+}
+
+ps_code ps_cuda_system_describe(const ps_system_desc *desc, ps_methods methods, ps_cuda_system *system, ps_error *error) {
+    PS_TRY(check_desc(desc, error));
+    system->methods = methods;
+    system->desc = *desc;
+    system->desc.active = NULL;
+    system->desc.k_row = system->desc.k_column = NULL;
+    system->desc.frequencies = NULL;
+    system->desc.fine_row = system->desc.fine_column = NULL;
+    system->desc.q_row = system->desc.q_column = system->desc.prior_phase = system->desc.prior_complex = NULL;
+    system->n_positions = ps_cuda_positions(desc);
+    system->n_spectrum = ps_cuda_spectrum(desc);
+    PS_TRY(ps_cuda_layout_build(desc, &system->layout, &system->geometry, error));
+    system->frequencies = (ps_frequency *)malloc((size_t)desc->n_frequencies * sizeof *system->frequencies);
+    if (!system->frequencies)
+        return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %lld frequencies", (long long)desc->n_frequencies);
+    memcpy(system->frequencies, desc->frequencies, (size_t)desc->n_frequencies * sizeof *system->frequencies);
+    system->apertures = (double *)malloc((size_t)desc->n_active * sizeof *system->apertures);
+    if (!system->apertures) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %lld active pixels", (long long)desc->n_active);
+    for (int64_t i = 0; i < desc->n_active; i++) system->apertures[i] = aperture_at(&desc->probe, desc->k_row[i], desc->k_column[i]);
+    system->slot_detector = (int32_t *)malloc((size_t)system->layout.n_slots * sizeof *system->slot_detector);
+    if (!system->slot_detector)
+        return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %lld slots", (long long)system->layout.n_slots);
+    for (int64_t slot = 0; slot < system->layout.n_slots; slot++) {
+        int32_t pixel = system->layout.slot_pixel[slot];
+        system->slot_detector[slot] = desc->active[pixel >= 0 ? pixel : system->layout.slot_pixel[slot / PS_CUDA_LANES * PS_CUDA_LANES]];
+    }
+    system->zero_alias = -1;
+    for (int64_t a = desc->frequencies[0].first_alias; a < desc->frequencies[0].first_alias + desc->frequencies[0].n_aliases; a++)
+        if (desc->fine_row[a] == 0 && desc->fine_column[a] == 0) system->zero_alias = a;
+    count_classes(system);
+    count_elements(system);
+    ps_cuda_fft_sizes(system);
+    return PS_OK;
+}
+
+void ps_cuda_system_undescribe(ps_cuda_system *system) {
+    ps_cuda_layout_free(&system->layout);
+    free(system->frequencies);
+    free(system->apertures);
+    free(system->slot_detector);
+    system->slot_detector = NULL;
+    system->frequencies = NULL;
+    system->apertures = NULL;
+}
+
+ps_cuda_pixels ps_cuda_system_pixels(const ps_cuda_system *system) {
+    ps_cuda_pixels pixels = {system->d_chi,
+                             system->d_v,
+                             system->d_root,
+                             system->d_aperture,
+                             system->d_weight,
+                             system->d_row,
+                             system->d_tiles,
+                             system->d_bands,
+                             system->d_tile_band,
+                             (int32_t)system->layout.n_tiles,
+                             (int32_t)system->layout.n_bands};
+    return pixels;
+}
+
+ps_cuda_aliases ps_cuda_system_aliases(const ps_cuda_system *system) {
+    ps_cuda_aliases aliases = {system->d_frequencies, system->d_alias_u, system->d_alias_v, system->desc.n_frequencies,
+                               system->desc.n_aliases};
+    return aliases;
+}
+
+static ps_code build_system(ps_cuda_system *system, const ps_system_desc *desc, ps_methods methods, ps_error *error) {
+    PS_TRY(ps_cuda_enter(system->backend, error));
+    PS_TRY(ps_cuda_system_describe(desc, methods, system, error));
+    ps_cuda_arena arena = {NULL, 0};
+    ps_cuda_system_carve(system, &arena);
+    system->memory_bytes = arena.used;
+    PS_TRY(ps_cuda_allocate(system->backend, arena.used, "the system", &system->memory, error));
+    arena.base = (unsigned char *)system->memory;
+    arena.used = 0;
+    ps_cuda_system_carve(system, &arena);
+    return ps_cuda_system_fill(system, desc, error);
+}
+
+ps_code ps_cuda_system_create(ps_backend *backend, const ps_system_desc *desc, ps_methods methods, ps_system **handle, ps_error *error) {
+    *handle = NULL;
+    ps_cuda_system *system = (ps_cuda_system *)calloc(1, sizeof *system);
+    if (!system) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a system");
+    system->base.ops = backend->ops;
+    system->backend = (ps_cuda_backend *)backend;
+    ps_code code = build_system(system, desc, methods, error);
+    if (code != PS_OK) {
+        ps_cuda_system_destroy(&system->base);
+        return code;
+    }
+    *handle = &system->base;
+    return PS_OK;
+}
+
+void ps_cuda_system_destroy(ps_system *handle) {
+    ps_cuda_system *system = (ps_cuda_system *)handle;
+    if (!system) return;
+    cudaSetDevice(system->backend->device);
+    ps_cuda_workspace_release(system);
+    ps_cuda_fft_release(system);
+    ps_cuda_free(system->backend, system->memory, system->memory_bytes);
+    ps_cuda_system_undescribe(system);
+    free(system);
+}
+
+/* --- weights, preparation, scales --- */
+
+static ps_code check_weights(const ps_cuda_system *system, const double *weights, ps_error *error) {
+    for (int64_t pixel = 0; pixel < system->desc.n_active; pixel++)
+        if (!(weights[pixel] > 0.0) || isinf(weights[pixel]))
+            return PS_FAIL(error, PS_E_ARGUMENT, "weight of active pixel %lld is %g, expected a positive number", (long long)pixel,
+                           weights[pixel]);
+    return PS_OK;
+}
+
+ps_code ps_cuda_system_set_weights(ps_system *handle, const double *weights, ps_error *error) {
+    ps_cuda_system *system = (ps_cuda_system *)handle;
+    int64_t n = system->layout.n_slots;
+    ps_code code = PS_OK;
+    double *root = NULL;
+    float *weight = NULL;
+    PS_TRY(check_weights(system, weights, error));
+    PS_TRY(ps_cuda_enter(system->backend, error));
+    root = (double *)calloc((size_t)n, sizeof *root);
+    weight = (float *)calloc((size_t)n, sizeof *weight);
+    PS_GO_ALLOC(error, root && weight);
+    for (int64_t slot = 0; slot < n; slot++) {
+        int32_t pixel = system->layout.slot_pixel[slot];
+        root[slot] = pixel < 0 ? 0.0 : system->apertures[pixel] * sqrt(weights[pixel]);
+        weight[slot] = pixel < 0 ? 0.0f : (float)weights[pixel];
+    }
+    system->prepared = false;
+    PS_GO(ps_cuda_send(system->d_root, root, n, error));
+    PS_GO(ps_cuda_send(system->d_weight, weight, n, error));
+done:
+    free(root);
+    free(weight);
+    return code;
+}
+
+struct diagonal_value {
+    const ps_cuda_frequency *frequencies;
+    const double2 *normal;
+    bool is_complex, wants_amplitude;
+    __device__ double operator()(int64_t i) const {
+        const ps_cuda_frequency &f = frequencies[i];
+        int first = is_complex && !wants_amplitude ? f.n_aliases : 0;
+        double sum = 0.0;
+        for (int a = first; f.multiplicity > 0.0 && a < first + f.n_aliases; a++) sum += normal[f.normal + (int64_t)a * (a + 3) / 2].x;
+        return f.multiplicity * sum;
+    }
+};
+
+static ps_code form_scales(ps_cuda_system *system, ps_error *error) {
+    bool is_complex = system->methods & PS_METHOD_COMPLEX;
+    double aliases = 0.0, amplitude = 0.0, phase = 0.0;
+    for (int64_t i = 1; i < system->desc.n_frequencies; i++)
+        aliases += (double)system->frequencies[i].multiplicity * system->frequencies[i].n_aliases;
+    diagonal_value value = {system->d_frequencies, system->d_normal, is_complex, false};
+    PS_TRY(ps_cuda_sum(system, value, system->desc.n_frequencies, &phase, error));
+    value.wants_amplitude = true;
+    if (is_complex) PS_TRY(ps_cuda_sum(system, value, system->desc.n_frequencies, &amplitude, error));
+    system->scale_phase = aliases > 0.0 ? phase / aliases : 0.0;
+    system->scale_amplitude = aliases > 0.0 ? amplitude / aliases : 0.0;
+    if (!isfinite(system->scale_phase) || !isfinite(system->scale_amplitude))
+        return PS_FAIL(error, PS_E_NUMERIC, "the normal matrices are not finite: scales are %g (amplitude) and %g (phase)",
+                       system->scale_amplitude, system->scale_phase);
+    return PS_OK;
+}
+
+static ps_code prepare(ps_cuda_system *system, ps_error *error) {
+    if (!(system->methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX))) return PS_OK;
+    PS_TRY(ps_cuda_enter(system->backend, error));
+    PS_TRY(ps_cuda_normal(system, error));
+    PS_TRY(form_scales(system, error));
+    if (system->methods & PS_METHOD_PHASE) PS_TRY(ps_cuda_eigenbasis(system, error));
+    return PS_CUDA(error, cudaStreamSynchronize(system->backend->compute));
+}
+
+ps_code ps_cuda_system_prepare(ps_system *handle, ps_error *error) {
+    ps_cuda_system *system = (ps_cuda_system *)handle;
+    pthread_mutex_lock(&system->backend->compute_lock);
+    ps_code code = prepare(system, error);
+    system->prepared = code == PS_OK;
+    pthread_mutex_unlock(&system->backend->compute_lock);
+    return code;
+}
+
+static const char *method_name(ps_methods method) {
+    return method == PS_METHOD_PHASE ? "phase" : method == PS_METHOD_COMPLEX ? "complex" : method == PS_METHOD_SSB ? "ssb" : "unknown";
+}
+
+ps_code ps_cuda_system_require(const ps_cuda_system *system, ps_methods methods, ps_error *error) {
+    for (ps_methods bit = PS_METHOD_PHASE; bit <= PS_METHOD_SSB; bit <<= 1)
+        if ((methods & bit) && !(system->methods & bit))
+            return PS_FAIL(error, PS_E_ARGUMENT, "the system was created without the %s method", method_name(bit));
+    if ((methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX)) && !system->prepared)
+        return PS_FAIL(error, PS_E_ARGUMENT, "the system is not prepared");
+    return PS_OK;
+}
+
+ps_code ps_cuda_frequency_require(const ps_cuda_system *system, int64_t frequency, ps_error *error) {
+    if (frequency < 0 || frequency >= system->desc.n_frequencies)
+        return PS_FAIL(error, PS_E_ARGUMENT, "frequency %lld, expected 0 to %lld", (long long)frequency,
+                       (long long)system->desc.n_frequencies - 1);
+    return PS_OK;
+}
+
+ps_code ps_cuda_system_scales(ps_system *handle, ps_methods method, double *amplitude, double *phase, ps_error *error) {
+    ps_cuda_system *system = (ps_cuda_system *)handle;
+    PS_TRY(ps_cuda_system_require(system, method, error));
+    if (amplitude) *amplitude = method == PS_METHOD_COMPLEX ? system->scale_amplitude : system->scale_phase;
+    *phase = system->scale_phase;
+    return PS_OK;
+}

@@ -1,0 +1,25 @@
+/* The measurements of `ptyseries bench`. Each checks its answers first and times nothing whose answer is wrong (PS_E_NUMERIC). */
+#ifndef PS_BENCH_MEASURE_H
+#define PS_BENCH_MEASURE_H
+
+#include "bench/problem.h"
+#include "bench/report.h"
+
+typedef struct {
+    int repeats;
+    int device;        /* cuda */
+    double budget_GiB; /* cuda; 0: what is free */
+    bool quick;        /* the small problem instead of the published one */
+    const char *rows;  /* cuda; of "prepare,frames,ssb,memory" those wanted, NULL: all */
+    int n_threads;     /* cpu; 0: all */
+} ps_bench_options;
+
+ps_code ps_bench_cpu(const ps_bench_options *options, ps_bench_report *report, ps_error *error);
+ps_code ps_bench_cuda(const ps_bench_options *options, ps_bench_report *report, ps_error *error);
+
+/* Calls run(context) once and then n times, timed. */
+ps_code ps_bench_repeat(int n, ps_code (*run)(void *context, ps_error *error), void *context, ps_bench_times *times, ps_error *error);
+/* Fills the report's device fields. */
+void ps_bench_describe(ps_backend *backend, ps_bench_report *report);
+
+#endif

@@ -1,0 +1,143 @@
+/* The CPU backends' rows, on a problem a workstation finishes in seconds: the plain float64 path and the fast path beside it. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bench/check.h"
+#include "bench/measure.h"
+
+typedef struct {
+    const ps_backend_ops *ops;
+    ps_plan plan;
+    ps_backend *backend;
+    ps_system *system;
+    ps_frame *frame;
+    double dose;
+    float *image;
+} cpu_case;
+
+static const ps_methods all_methods = PS_METHOD_PHASE | PS_METHOD_COMPLEX | PS_METHOD_SSB;
+
+static uint16_t *random_counts(const ps_system_desc *desc) {
+    int64_t n = desc->scan_rows * desc->scan_columns * desc->detector_rows * desc->detector_columns;
+    uint16_t *counts = malloc((size_t)n * sizeof *counts);
+    uint64_t random = 1;
+    for (int64_t i = 0; counts && i < n; i++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        counts[i] = (uint16_t)__builtin_popcount((uint32_t)(random >> 40) & 0xfffffu);
+    }
+    return counts;
+}
+
+static ps_code build(cpu_case *c, const ps_bench_options *options, ps_error *error) {
+    ps_backend_options backend_options = {.n_threads = options->n_threads};
+    double *mean = NULL;
+    uint16_t *counts = NULL;
+    ps_code code = PS_OK;
+    PS_GO(ps_bench_problem_plan(&ps_bench_small, &c->plan, error));
+    const ps_system_desc *desc = &c->plan.desc;
+    PS_GO(c->ops->open(&backend_options, &c->backend, error));
+    counts = random_counts(desc);
+    mean = malloc((size_t)desc->n_active * sizeof *mean);
+    c->image = malloc((size_t)(desc->scan_rows * desc->scan_columns * desc->upsampling * desc->upsampling) * sizeof *c->image);
+    PS_GO_ALLOC(error, counts && mean && c->image);
+    PS_GO(c->ops->system_create(c->backend, desc, all_methods, &c->system, error));
+    PS_GO(c->ops->frame_create(c->system, PS_U16, &c->frame, error));
+    PS_GO(c->ops->frame_put(c->frame, 0, desc->scan_rows * desc->scan_columns, counts, error));
+    PS_GO(c->ops->frame_means(c->frame, mean, NULL, error));
+    PS_GO(ps_plan_dose(&c->plan, mean, NULL, &c->dose, error));
+done:
+    free(mean);
+    free(counts);
+    return code;
+}
+
+static void release(cpu_case *c) {
+    c->ops->frame_destroy(c->frame);
+    c->ops->system_destroy(c->system);
+    c->ops->close(c->backend);
+    ps_plan_free(&c->plan);
+    free(c->image);
+}
+
+static ps_code prepare(void *context, ps_error *error) {
+    cpu_case *c = context;
+    return c->ops->system_prepare(c->system, error);
+}
+
+static ps_code reduce(void *context, ps_error *error) {
+    cpu_case *c = context;
+    return c->ops->frame_reduce(&c->frame, 1, &c->dose, error);
+}
+
+static ps_code solve_phase(void *context, ps_error *error) {
+    cpu_case *c = context;
+    const ps_strength strength = {0.1, 0.1};
+    ps_solution solution = {.phase_f32 = c->image};
+    return c->ops->solve(c->frame, PS_METHOD_PHASE, 1, &strength, &solution, error);
+}
+
+static ps_code solve_complex(void *context, ps_error *error) {
+    cpu_case *c = context;
+    const ps_strength strength = {0.1, 0.1};
+    ps_solution solution = {.phase_f32 = c->image};
+    return c->ops->solve(c->frame, PS_METHOD_COMPLEX, 1, &strength, &solution, error);
+}
+
+static ps_code ssb_wave(void *context, ps_error *error) {
+    cpu_case *c = context;
+    return c->ops->ssb(c->frame, PS_SSB_WAVE, c->image, NULL, NULL, error);
+}
+
+/* The rows of one backend. */
+static ps_code measure(cpu_case *c, int repeats, ps_bench_report *report, ps_error *error) {
+    const struct {
+        const char *number, *name;
+        ps_code (*run)(void *context, ps_error *error);
+    } rows[] = {{"3", "prepare both methods", prepare},
+                {"5", "next frame: g, b, power, SSB sums", reduce},
+                {"4", "new strength, phase", solve_phase},
+                {"4", "new strength, complex", solve_complex},
+                {"7", "SSB image from its sums", ssb_wave}};
+    char name[96];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ps_bench_times times;
+        PS_TRY(ps_bench_repeat(repeats, rows[i].run, c, &times, error));
+        snprintf(name, sizeof name, "%s: %s", c->ops->name, rows[i].name);
+        ps_bench_add_row(report, rows[i].number, name, &times, 0.0, 0.0);
+    }
+    return PS_OK;
+}
+
+/* Row 15: how much faster the fast path is, for the rows that both have. */
+static void compare(ps_bench_report *report, int first_plain, int first_fast) {
+    for (int i = 0; first_fast + i < report->n_rows; i++) {
+        ps_bench_row *fast = &report->rows[first_fast + i];
+        snprintf(fast->rate, sizeof fast->rate, "%.1f x the plain path (target 8, on all cores)",
+                 report->rows[first_plain + i].median_s / fast->median_s);
+    }
+}
+
+static ps_code measure_backend(const ps_backend_ops *ops, const ps_bench_tolerance *tolerance, const ps_bench_options *options,
+                               ps_bench_report *report, ps_error *error) {
+    cpu_case c = {.ops = ops};
+    ps_code code = PS_OK;
+    PS_GO(build(&c, options, error));
+    ps_bench_describe(c.backend, report);
+    if (tolerance) PS_GO(ps_bench_check_small(c.backend, tolerance, report, error));
+    PS_GO(measure(&c, options->repeats, report, error));
+done:
+    release(&c);
+    return code;
+}
+
+ps_code ps_bench_cpu(const ps_bench_options *options, ps_bench_report *report, ps_error *error) {
+    const ps_bench_tolerance fast = {1e-6, 1e-6, 1e-6, 2e-6};
+    ps_bench_options few = *options;
+    few.repeats = options->repeats > 3 ? 3 : options->repeats; /* the plain path takes seconds */
+    int first_plain = report->n_rows;
+    PS_TRY(measure_backend(&ps_backend_cpu_reference, NULL, &few, report, error));
+    int first_fast = report->n_rows;
+    PS_TRY(measure_backend(&ps_backend_cpu_fast, &fast, options, report, error));
+    compare(report, first_plain, first_fast);
+    return PS_OK;
+}
