@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "histogram/view.h"
 #include "input/reader.h"
 #include "output/info.h"
 
@@ -126,7 +127,9 @@ int ps_command_info(int n_arguments, char **arguments) {
                             .operands = &source};
     ps_code code = ps_options_parse(&line, n_arguments, arguments, &help, &error);
     if (code == PS_OK && !help)
-        code = ps_output_is_output(source) ? ps_output_print_info(source, &error) : print_recording(source, &reading, &error);
+        code = ps_histogram_is_output(source) ? ps_histogram_print_info(source, &error)
+               : ps_output_is_output(source)  ? ps_output_print_info(source, &error)
+                                              : print_recording(source, &reading, &error);
     if (code != PS_OK) fprintf(stderr, "ptyseries info: %s\n", error.text);
     return ps_code_exit_status(code);
 }

@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include "core/lock.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "histogram/file_parts.h"
+#include "output/crate.h"
 #include "output/h5.h"
 #include "output/layout.h"
 #include "output/process.h"
@@ -158,6 +160,11 @@ static bool close_file(ps_histogram_file *f) {
     return closed;
 }
 
+static void write_crate(const char *path) {
+    ps_error problem = {0};
+    if (ps_crate_write(path, &problem) != PS_OK) ps_log(PS_LOG_WARNING, "the output is complete, its RO-Crate is not: %s", problem.text);
+}
+
 ps_code ps_histogram_file_finish(ps_histogram_file *f, const ps_histogram_results *results, ps_error *error) {
     ps_code code = f->cluster->rank == 0 ? ps_histogram_write_results(f, results, error) : PS_OK;
     PS_GO(ps_cluster_agree(f->cluster, code, error));
@@ -168,6 +175,7 @@ ps_code ps_histogram_file_finish(ps_histogram_file *f, const ps_histogram_result
     PS_GO(ps_cluster_agree(f->cluster, code, error));
     free(f->temporary);
     f->temporary = NULL;
+    if (f->cluster->rank == 0) write_crate(f->path);
 done:
     ps_histogram_file_discard(f);
     return code;

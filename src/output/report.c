@@ -57,7 +57,7 @@ static void print_base64(FILE *out, const unsigned char *bytes, size_t n) {
     }
 }
 
-static ps_code print_picture(FILE *out, const ps_report_picture *picture, ps_error *error) {
+ps_code ps_report_print_picture(FILE *out, const ps_report_picture *picture, ps_error *error) {
     char *bytes = NULL;
     size_t n = 0;
     PS_TRY(ps_text_read_file(picture->path, &bytes, &n, error));
@@ -125,7 +125,7 @@ done:
 
 /* ---- the page ---- */
 
-static void print_head(FILE *out, const ps_view *view) {
+void ps_report_begin(FILE *out, const ps_view *view) {
     const char *slash = strrchr(view->path, '/');
     fprintf(
         out,
@@ -133,18 +133,22 @@ static void print_head(FILE *out, const ps_view *view) {
     ps_html_text(out, slash ? slash + 1 : view->path);
     fprintf(out, "</title><style>%s</style></head><body>\n<h1>", style);
     ps_html_text(out, slash ? slash + 1 : view->path);
-    fprintf(out, "</h1>\n<p>%lld frames: %lld done, %lld failed, %lld pending. ", (long long)view->n_frames,
+    fprintf(out, "</h1>\n<p>%lld frames: %lld done, %lld failed, %lld pending.</p>\n", (long long)view->n_frames,
             (long long)view->n_by_state[PS_FRAME_DONE], (long long)view->n_by_state[PS_FRAME_FAILED],
             (long long)view->n_by_state[PS_FRAME_PENDING]);
-    fprintf(out, "Images of %lld &times; %lld pixels of %.4g &times; %.4g &Aring;, %.4g &times; %.4g nm.</p>\n", (long long)view->rows,
+}
+
+static void print_image_size(FILE *out, const ps_view *view) {
+    fprintf(out, "<p>Images of %lld &times; %lld pixels of %.4g &times; %.4g &Aring;, %.4g &times; %.4g nm.</p>\n", (long long)view->rows,
             (long long)view->columns, view->step_A[0], view->step_A[1], 0.1 * view->step_A[0] * (double)view->rows,
             0.1 * view->step_A[1] * (double)view->columns);
 }
 
 static ps_code print_page(FILE *out, const ps_view *view, const ps_report_pictures *pictures, ps_error *error) {
-    print_head(out, view);
+    ps_report_begin(out, view);
+    print_image_size(out, view);
     if (pictures->n > 0) fprintf(out, "<h2>Images</h2>\n");
-    for (int64_t i = 0; i < pictures->n; i++) PS_TRY(print_picture(out, &pictures->pictures[i], error));
+    for (int64_t i = 0; i < pictures->n; i++) PS_TRY(ps_report_print_picture(out, &pictures->pictures[i], error));
     if (view->n_by_state[PS_FRAME_DONE] > 0) {
         fprintf(out, "<h2>Curves</h2>\n");
         PS_TRY(print_curves(out, view, error));

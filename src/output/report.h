@@ -2,6 +2,8 @@
 #ifndef PS_OUTPUT_REPORT_H
 #define PS_OUTPUT_REPORT_H
 
+#include <stdio.h>
+
 #include "output/view.h"
 
 typedef struct {
@@ -16,6 +18,11 @@ typedef struct {
 /* Takes path, which is malloc'd, also on failure. */
 ps_code ps_report_add(ps_report_pictures *pictures, char *path, const char *title, ps_error *error);
 void ps_report_pictures_free(ps_report_pictures *pictures);
+
+/* Parts that other pages use too: everything up to how many frames there are, and one picture, its file embedded. The page ends with
+ * "</body></html>". */
+void ps_report_begin(FILE *out, const ps_view *view);
+ps_code ps_report_print_picture(FILE *out, const ps_report_picture *picture, ps_error *error);
 
 /* The pictures' files are embedded. */
 ps_code ps_report_write(const ps_view *view, const ps_report_pictures *pictures, const char *path, ps_error *error);

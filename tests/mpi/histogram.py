@@ -165,6 +165,17 @@ def masks(program, folder):
     require("5 by the mask file" in text, f"a reconstruct job reads the mask:\n{text}")
     print("planted pixels are masked, and a reconstruct job reads the mask")
 
+    text = run(program, folder / "masks.h5", command="preview", extra=["--pixel", "6,2", "--to", str(folder / "pictures")])
+    pictures = sorted(path.name for path in (folder / "pictures").glob("*.png"))
+    require(pictures == ["mask.png", "mean.png", "median.png", "pixel_6_2.png", "total.png", "variance.png"], f"pictures: {pictures}\n{text}")
+    report = (folder / "pictures" / "report.html").read_text()
+    require(report.count("data:image/png") == len(pictures) and "masks.npy" in report, "the report embeds the pictures and names the recording")
+    text = run(program, folder / "masks.h5", command="info")
+    require("1 dead, 2 noisy" in text and "100 bins from 0 to 100" in text, f"info:\n{text}")
+    text = run(program, folder / "masks.h5", command="preview", status=2, extra=["--pixel", "13,0", "--to", str(folder / "pictures")])
+    require("13,0" in text, f"a pixel that is not there is refused:\n{text}")
+    print("pictures, report and info show it")
+
 
 def failures(program, folder):
     numpy.save(folder / "empty.npy", numpy.zeros((N_POSITIONS, *DETECTOR), "u2"))
