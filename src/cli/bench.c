@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bench/measure.h"
+#include "bench/measure_decode.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 
@@ -69,6 +70,7 @@ static ps_code bench(const bench_arguments *given, ps_error *error) {
                                 .n_threads = (int)given->threads};
     PS_TRY(choose(given->backend, &on_cuda, &options.device, error));
     ps_code code = on_cuda ? ps_bench_cuda(&options, &report, error) : ps_bench_cpu(&options, &report, error);
+    if (code == PS_OK) code = ps_bench_decode(&options, &report, error);
     if (report.n_checks > 0 || report.n_rows > 0) ps_bench_print(&report, stdout);
     PS_TRY(code);
     return given->json ? ps_bench_write_json(&report, given->json, error) : PS_OK;
