@@ -27,6 +27,7 @@ static void add_frames(cJSON *root, const ps_run_plan *run) {
             cJSON_AddStringToObject(frame, "compression", found->info.compression);
             cJSON_AddStringToObject(frame, "acquisition_time", found->info.acquisition_time);
             add_number(frame, "data_bytes", (double)found->info.data_bytes);
+            add_number(frame, "n_missing", (double)found->info.n_missing);
             if (found->group >= 0) add_number(frame, "group", (double)found->group);
         }
         cJSON_AddItemToArray(frames, frame);

@@ -26,11 +26,42 @@ static int64_t first_readable(const ps_run_plan *run) {
     return i;
 }
 
-static void print_frames(const ps_run_plan *run) {
+/* "1 flyback position a row left out" and the like; separator: what stands before it. */
+static void print_count(int64_t n, const char *what, const char *after, const char **separator) {
+    if (n == 0) return;
+    printf("%s%" PRId64 " %s%s %s", *separator, n, what, n == 1 ? "" : "s", after);
+    *separator = ", ";
+}
+
+/* How detector frames become positions and what counts as a count, where that is not the usual. */
+static void print_reading(const ps_job_series *series, int64_t n_missing) {
+    const char *separator = "";
+    bool is_usual = series->skip_leading + series->skip_trailing + series->flyback + n_missing == 0 && series->repeats == 1 &&
+                    !series->serpentine && series->channel == 0 && series->saturation == 0.0;
+    if (is_usual) return;
+    label("  reading");
+    print_count(series->skip_leading, "leading frame", "skipped", &separator);
+    print_count(series->skip_trailing, "trailing frame", "skipped", &separator);
+    print_count(series->flyback, "flyback position", "a row left out", &separator);
+    if (series->repeats > 1) print_count(series->repeats, "frame", "a position summed", &separator);
+    print_count(n_missing, "frame", "of all recordings missing and filled", &separator);
+    if (series->serpentine) printf("%severy second row turned", separator);
+    separator = series->serpentine ? ", " : separator;
+    if (series->channel > 0) printf("%schannel %" PRId64, separator, series->channel);
+    separator = series->channel > 0 ? ", " : separator;
+    if (isinf(series->saturation)) printf("%sno count taken for saturated", separator);
+    if (isfinite(series->saturation) && series->saturation > 0.0) printf("%scounts from %.10g on saturated", separator, series->saturation);
+    printf("\n");
+}
+
+static void print_frames(const ps_run_plan *run, const ps_job_series *series) {
     const ps_recording *info = &run->frames[first_readable(run)].info;
-    int64_t n = run->series.n_items, listed = 0;
+    int64_t n = run->series.n_items, listed = 0, n_missing = 0;
     double bytes = 0.0;
-    for (int64_t i = 0; i < n; i++) bytes += (double)run->frames[i].info.data_bytes;
+    for (int64_t i = 0; i < n; i++) {
+        bytes += (double)run->frames[i].info.data_bytes;
+        n_missing += run->frames[i].info.n_missing;
+    }
     label("frames");
     printf("%" PRId64, n - run->n_unreadable);
     if (run->n_unreadable > 0) printf(" of %" PRId64 ", %" PRId64 " cannot be used", n, run->n_unreadable);
@@ -38,7 +69,8 @@ static void print_frames(const ps_run_plan *run) {
            run->detector_rows, run->detector_columns, ps_dtype_name(run->dtype), info->format,
            info->compression[0] ? info->compression : "none");
     print_bytes(bytes);
-    printf(" on disk\n");
+    printf(" on disk%s\n", series->by_time ? ", in the order of their times" : "");
+    print_reading(series, n_missing);
     for (int64_t i = 0; i < n && listed < MOST_LISTED; i++) {
         if (!run->frames[i].unreadable) continue;
         listed++;
@@ -217,7 +249,7 @@ void ps_check_print_text(const ps_check_report *report) {
         print_simulate(report);
         return;
     }
-    print_frames(run);
+    print_frames(run, &report->job.series);
     if (report->job.task == PS_TASK_HISTOGRAM) print_histogram(report);
     for (int64_t i = 0; i < run->n_groups && i < MOST_LISTED; i++) print_group(run, i);
     if (run->n_groups > MOST_LISTED) printf("%*s ... and %" PRId64 " more groups\n", LABEL_WIDTH, "", run->n_groups - MOST_LISTED);

@@ -13,6 +13,7 @@
 #include "input/partial.h"
 #include "input/positions.h"
 #include "input/reader_formats.h"
+#include "input/scan_hint.h"
 #include "input/source.h"
 
 static const ps_reader_ops *const formats[] = {&ps_reader_dectris, &ps_reader_emd, &ps_reader_hdf5,
@@ -63,6 +64,7 @@ ps_code ps_reader_open(const char *source, const ps_reader_options *options, ps_
     if (!options) options = &nothing_asked;
     PS_GO(ops->open(parts.path, parts.dataset, options, reader, error));
     if (options->allow_partial) PS_GO(ps_partial_wrap(reader, ps_positions_needed(options), error));
+    if (options->saturation > 0) (*reader)->info.saturation = options->saturation;
     if (options->exclude_invalid) PS_GO(ps_clean_wrap(reader, error));
     if (ps_positions_asked(options)) PS_GO(ps_positions_wrap(reader, options, error));
 done:
@@ -138,12 +140,13 @@ static void factor_pairs(int64_t n, char *text, size_t bytes) {
 static ps_code check_shape(const ps_reader *reader, int64_t rows, int64_t columns, const char *who, ps_error *error) {
     int64_t product = 0, n = reader->info.n_positions;
     if (!__builtin_mul_overflow(rows, columns, &product) && product == n) return PS_OK;
-    char pairs[320];
+    char pairs[320], hint[200];
     factor_pairs(n, pairs, sizeof pairs);
+    ps_scan_hint(n, rows, columns, hint, sizeof hint);
     return PS_FAIL(error, PS_E_INPUT,
                    "%s: %s says a scan of %" PRId64 " x %" PRId64 " = %" PRId64 " positions, but the recording has %" PRId64
-                   " detector frames; scans that would fit (either way round): %s",
-                   reader->path, who, rows, columns, product, n, pairs);
+                   " detector frames; scans that would fit (either way round): %s%s%s",
+                   reader->path, who, rows, columns, product, n, pairs, hint[0] ? "; " : "", hint);
 }
 
 static int64_t exact_square_root(int64_t n) {
@@ -167,10 +170,11 @@ ps_code ps_reader_scan_shape(const ps_reader *reader, const ps_reader_options *o
     }
     *rows = *columns = exact_square_root(info->n_positions);
     if (*rows > 0) return PS_OK;
-    char pairs[320];
+    char pairs[320], hint[200];
     factor_pairs(info->n_positions, pairs, sizeof pairs);
+    ps_square_hint(info->n_positions, hint, sizeof hint);
     return PS_FAIL(error, PS_E_INPUT,
                    "%s: the file does not say its scan shape and its %" PRId64 " detector frames are no square; give "
-                   "series.scan_shape; scans that would fit (either way round): %s",
-                   reader->path, info->n_positions, pairs);
+                   "series.scan_shape; scans that would fit (either way round): %s%s%s",
+                   reader->path, info->n_positions, pairs, hint[0] ? "; " : "", hint);
 }

@@ -20,6 +20,7 @@ typedef struct {
     int64_t repeats;                     /* detector frames per position, which are summed; 0 or 1: one */
     bool serpentine;                     /* every second scan row runs backwards */
     bool allow_partial;                  /* data that is missing is filled from the nearest frame and counted, not refused */
+    double saturation;                   /* instead of what the file says; INFINITY: no count is saturated */
     int64_t channel;                     /* of [position, channel, row, column] data, from 1 */
     /* Values that are no counts become the marker of the type (ps_dtype_marker; NAN in floating types): counts at or above the
      * saturation value, infinities, negative values of signed integers, which are delivered as unsigned ones then. */

@@ -165,7 +165,8 @@ static ps_code select_items(ps_series *series, int64_t first, int64_t count, int
 }
 
 ps_code ps_series_build_ordered(const char *base_directory, const char *const *patterns, int64_t n_patterns, ps_series_order order,
-                                int64_t first, int64_t count, int64_t stride, ps_series *series, ps_error *error) {
+                                const ps_reader_options *options, int64_t first, int64_t count, int64_t stride, ps_series *series,
+                                ps_error *error) {
     ps_code code = PS_OK;
     *series = (ps_series){0};
     for (int64_t i = 0; i < n_patterns; i++) PS_GO(append_pattern(base_directory, patterns[i], series, error));
@@ -175,7 +176,7 @@ ps_code ps_series_build_ordered(const char *base_directory, const char *const *p
     }
     PS_GO(refuse_duplicates(series, error));
     series->gaps = ps_series_find_gaps(series);
-    if (order == PS_SERIES_BY_TIME) PS_GO(ps_series_sort_by_time(series, error));
+    if (order == PS_SERIES_BY_TIME) PS_GO(ps_series_sort_by_time(series, options, error));
     PS_GO(select_items(series, first, count, stride, error));
 done:
     if (code != PS_OK) ps_series_free(series);
@@ -184,7 +185,7 @@ done:
 
 ps_code ps_series_build(const char *base_directory, const char *const *patterns, int64_t n_patterns, int64_t first, int64_t count,
                         int64_t stride, ps_series *series, ps_error *error) {
-    return ps_series_build_ordered(base_directory, patterns, n_patterns, PS_SERIES_BY_NAME, first, count, stride, series, error);
+    return ps_series_build_ordered(base_directory, patterns, n_patterns, PS_SERIES_BY_NAME, NULL, first, count, stride, series, error);
 }
 
 void ps_series_free(ps_series *series) {

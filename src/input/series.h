@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "core/error.h"
+#include "input/reader.h"
 
 typedef struct {
     char *source;  /* "path" or "path:/dataset", absolute */
@@ -27,9 +28,11 @@ typedef enum { PS_SERIES_BY_NAME, PS_SERIES_BY_TIME } ps_series_order;
 ps_code ps_series_build(const char *base_directory, const char *const *patterns, int64_t n_patterns, int64_t first, int64_t count,
                         int64_t stride, ps_series *series, ps_error *error);
 /* The same in another order: by time of acquisition, which every recording must then tell (times without a zone count as UTC; the same
- * time: by name). first, count and stride apply to the list in order. */
+ * time: by name); one that cannot be opened with `options` (may be NULL) stays behind the one before it. first, count and stride apply to
+ * the list in order. */
 ps_code ps_series_build_ordered(const char *base_directory, const char *const *patterns, int64_t n_patterns, ps_series_order order,
-                                int64_t first, int64_t count, int64_t stride, ps_series *series, ps_error *error);
+                                const ps_reader_options *options, int64_t first, int64_t count, int64_t stride, ps_series *series,
+                                ps_error *error);
 void ps_series_free(ps_series *series);
 
 /* Seconds since 1970 of an ISO 8601 time ("2025-05-03T01:51:00.302+02:00"); NAN: it is none. */

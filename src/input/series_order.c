@@ -104,10 +104,11 @@ static int compare_times(const void *a, const void *b) {
     return (x->place > y->place) - (x->place < y->place);
 }
 
-static ps_code read_time(const ps_series_item *item, double *time, ps_error *error) {
+/* NAN: it cannot be opened. */
+static ps_code read_time(const ps_series_item *item, const ps_reader_options *options, double *time, ps_error *error) {
     ps_reader *reader = NULL;
-    const ps_reader_options options = {.allow_partial = true};
-    PS_TRY(ps_reader_open(item->source, &options, &reader, error));
+    *time = NAN;
+    if (ps_reader_open(item->source, options, &reader, NULL) != PS_OK) return PS_OK;
     *time = ps_time_parse(reader->info.acquisition_time);
     ps_code code = PS_OK;
     if (isnan(*time))
@@ -117,14 +118,22 @@ static ps_code read_time(const ps_series_item *item, double *time, ps_error *err
     return code;
 }
 
-ps_code ps_series_sort_by_time(ps_series *series, ps_error *error) {
+static void fill_unknown(timed_item *timed, int64_t n) {
+    int64_t first = 0;
+    while (first < n && isnan(timed[first].time)) first++;
+    for (int64_t i = 0; i < n; i++)
+        if (isnan(timed[i].time)) timed[i].time = first == n ? 0.0 : i < first ? timed[first].time : timed[i - 1].time;
+}
+
+ps_code ps_series_sort_by_time(ps_series *series, const ps_reader_options *options, ps_error *error) {
     ps_code code = PS_OK;
     timed_item *timed = calloc((size_t)series->n_items + 1, sizeof *timed);
     PS_GO_ALLOC(error, timed);
     for (int64_t i = 0; i < series->n_items; i++) {
         timed[i] = (timed_item){.place = i, .item = series->items[i]};
-        PS_GO(read_time(&series->items[i], &timed[i].time, error));
+        PS_GO(read_time(&series->items[i], options, &timed[i].time, error));
     }
+    fill_unknown(timed, series->n_items);
     qsort(timed, (size_t)series->n_items, sizeof *timed, compare_times);
     for (int64_t i = 0; i < series->n_items; i++) series->items[i] = timed[i].item;
 done:

@@ -17,8 +17,13 @@ typedef enum { PS_PRECISION_FAST, PS_PRECISION_REFERENCE } ps_precision;
 typedef struct {
     char **files; /* [n_files] patterns as given */
     int64_t n_files;
-    int64_t scan_rows, scan_columns; /* 0: from the file */
-    int64_t first, count, stride;    /* count -1: all */
+    int64_t scan_rows, scan_columns;                       /* 0: from the file */
+    int64_t first, count, stride;                          /* of the ordered series; count -1: all */
+    bool by_time;                                          /* order "time" */
+    int64_t skip_leading, skip_trailing, flyback, repeats; /* detector frames and scan positions, as ps_reader_options says */
+    bool serpentine, allow_partial;
+    double saturation; /* counts at and above are no counts; 0: as the recording says; INFINITY: all are */
+    int64_t channel;   /* of [position, channel, row, column] data, from 1; 0: not said */
     bool mask_from_file;
     char *mask_file;  /* "file.npy" or "file.h5:/dataset", non-zero = bad; NULL: none; absolute */
     double hot_sigma; /* 0: no search */

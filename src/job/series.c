@@ -8,6 +8,7 @@
 #include "optics/optics_json.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
+enum { MOST_FRAMES = 1 << 29, MOST_REPEATS = 1 << 16 };
 
 ps_code ps_job_read_path(const ps_json *place, const char *base_directory, char **path, ps_error *error) {
     const char *text = NULL;
@@ -50,22 +51,58 @@ static ps_code read_bad_pixels(const ps_json *place, const char *base_directory,
     return PS_OK;
 }
 
-ps_code ps_job_read_series(const ps_json *place, const char *base_directory, ps_job_series *series, ps_error *error) {
-    static const char *const keys[] = {"files", "scan_shape", "first", "count", "stride", "bad_pixels", "order"}, *const orders[] = {
-                                                                                                                      "name"};
-    ps_json files = ps_json_member(place, "files"), shape = ps_json_member(place, "scan_shape"), first = ps_json_member(place, "first");
-    ps_json count = ps_json_member(place, "count"), stride = ps_json_member(place, "stride"), order = ps_json_member(place, "order");
-    ps_json bad_pixels = ps_json_member(place, "bad_pixels");
-    int by_name;
-    *series = (ps_job_series){.count = -1, .stride = 1, .mask_from_file = true};
-    PS_TRY(ps_json_require(place, error));
-    PS_TRY(ps_json_object(place, keys, COUNT(keys), error));
-    PS_TRY(read_files(&files, series, error));
+/* How detector frames become scan positions. */
+static ps_code read_positions(const ps_json *place, ps_job_series *series, ps_error *error) {
+    ps_json shape = ps_json_member(place, "scan_shape"), leading = ps_json_member(place, "skip_leading");
+    ps_json trailing = ps_json_member(place, "skip_trailing"), flyback = ps_json_member(place, "flyback");
+    ps_json repeats = ps_json_member(place, "repeats"), serpentine = ps_json_member(place, "serpentine");
     if (!ps_json_is_null(&shape)) PS_TRY(ps_json_integer_pair(&shape, 1, 1 << 20, &series->scan_rows, &series->scan_columns, error));
+    PS_TRY(ps_json_integer(&leading, 0, MOST_FRAMES, &series->skip_leading, error));
+    PS_TRY(ps_json_integer(&trailing, 0, MOST_FRAMES, &series->skip_trailing, error));
+    PS_TRY(ps_json_integer(&flyback, 0, MOST_FRAMES, &series->flyback, error));
+    PS_TRY(ps_json_integer(&repeats, 1, MOST_REPEATS, &series->repeats, error));
+    return ps_json_bool(&serpentine, &series->serpentine, error);
+}
+
+static ps_code read_saturation(const ps_json *place, ps_job_series *series, ps_error *error) {
+    if (ps_json_is_null(place)) {
+        series->saturation = INFINITY;
+        return PS_OK;
+    }
+    if (!place->value || (cJSON_IsString(place->value) && strcmp(place->value->valuestring, "file") == 0)) return PS_OK;
+    if (!cJSON_IsNumber(place->value)) return ps_json_fail(place, error, "\"file\", a number of counts, or null");
+    return ps_json_number(place, 1.0, 1e15, &series->saturation, error);
+}
+
+static ps_code read_selection(const ps_json *place, ps_job_series *series, ps_error *error) {
+    static const char *const orders[] = {"name", "time"};
+    ps_json first = ps_json_member(place, "first"), count = ps_json_member(place, "count"), stride = ps_json_member(place, "stride");
+    ps_json order = ps_json_member(place, "order");
+    int choice = 0;
     PS_TRY(ps_json_integer(&first, 0, 1 << 30, &series->first, error));
     if (!ps_json_is_null(&count)) PS_TRY(ps_json_integer(&count, 1, 1 << 30, &series->count, error));
     PS_TRY(ps_json_integer(&stride, 1, 1 << 30, &series->stride, error));
-    PS_TRY(ps_json_choice(&order, orders, COUNT(orders), &by_name, error));
+    PS_TRY(ps_json_choice(&order, orders, COUNT(orders), &choice, error));
+    series->by_time = choice == 1;
+    return PS_OK;
+}
+
+ps_code ps_job_read_series(const ps_json *place, const char *base_directory, ps_job_series *series, ps_error *error) {
+    static const char *const keys[] = {"files",         "first",   "count",      "stride",        "order",
+                                       "scan_shape",    "flyback", "repeats",    "serpentine",    "skip_leading",
+                                       "skip_trailing", "channel", "saturation", "allow_partial", "bad_pixels"};
+    ps_json files = ps_json_member(place, "files"), bad_pixels = ps_json_member(place, "bad_pixels");
+    ps_json partial = ps_json_member(place, "allow_partial"), saturation = ps_json_member(place, "saturation");
+    ps_json channel = ps_json_member(place, "channel");
+    *series = (ps_job_series){.count = -1, .stride = 1, .repeats = 1, .mask_from_file = true};
+    PS_TRY(ps_json_require(place, error));
+    PS_TRY(ps_json_object(place, keys, COUNT(keys), error));
+    PS_TRY(read_files(&files, series, error));
+    PS_TRY(read_selection(place, series, error));
+    PS_TRY(read_positions(place, series, error));
+    PS_TRY(read_saturation(&saturation, series, error));
+    PS_TRY(ps_json_bool(&partial, &series->allow_partial, error));
+    if (!ps_json_is_null(&channel)) PS_TRY(ps_json_integer(&channel, 1, 1 << 20, &series->channel, error));
     return read_bad_pixels(&bad_pixels, base_directory, series, error);
 }
 

@@ -255,6 +255,27 @@ static ps_code create_optics_numbers(hid_t group, const ps_output_optics *optics
     return ps_h5_number(group, "wavelength", desc->probe.wavelength_A, "angstrom", error);
 }
 
+/* [n, 2] row, column; absent where there are none. */
+static ps_code create_hot_pixels(hid_t group, const ps_output_optics *optics, ps_error *error) {
+    enum { HOT = 4 }; /* the bit in bad */
+    const ps_system_desc *desc = &optics->plan->desc;
+    ps_code code = PS_OK;
+    hsize_t dims[2] = {(hsize_t)optics->n_bad_hot, 2};
+    if (optics->n_bad_hot == 0) return PS_OK;
+    int32_t *pixels = calloc(2 * (size_t)optics->n_bad_hot, sizeof *pixels);
+    PS_GO_ALLOC(error, pixels);
+    for (int64_t i = 0, n = 0; i < desc->detector_rows * desc->detector_columns && n < optics->n_bad_hot; i++) {
+        if (!(optics->bad[i] & HOT)) continue;
+        pixels[2 * n] = (int32_t)(i / desc->detector_columns);
+        pixels[2 * n++ + 1] = (int32_t)(i % desc->detector_columns);
+    }
+    PS_GO(ps_h5_dataset(group, "hot_pixels", H5T_STD_I32LE, H5T_NATIVE_INT32, 2, dims, pixels, error));
+    PS_GO(ps_h5_describe(group, "hot_pixels", "long_name", "detector row, column", error));
+done:
+    free(pixels);
+    return code;
+}
+
 static ps_code create_optics_arrays(hid_t group, const ps_output_optics *optics, ps_error *error) {
     const ps_plan *plan = optics->plan;
     const ps_system_desc *desc = &plan->desc;
@@ -264,6 +285,8 @@ static ps_code create_optics_arrays(hid_t group, const ps_output_optics *optics,
     PS_TRY(ps_h5_describe(group, "active", "long_name", "detector_row * detector_columns + detector_column", error));
     PS_TRY(ps_h5_dataset(group, "alias_histogram", H5T_STD_I64LE, H5T_NATIVE_INT64, 1, &n_counts, plan->alias_histogram, error));
     PS_TRY(ps_h5_dataset(group, "bad", H5T_STD_U8LE, H5T_NATIVE_UINT8, 2, detector, optics->bad, error));
+    PS_TRY(ps_h5_describe(group, "bad", "long_name", "why a pixel is left out: 1 the recording's mask, 2 the mask file, 4 hot", error));
+    PS_TRY(create_hot_pixels(group, optics, error));
     return create_f64(group, "weights", 1, &n_active, NULL, "", error);
 }
 

@@ -9,8 +9,8 @@
 #include "output/output.h"
 
 enum {
-    PS_FORMAT_VERSION = 1,   /* of the file's layout */
-    PS_PROCESS_SLOTS = 16,   /* runs that a file has room for: /entry/process_1 ... */
+    PS_FORMAT_VERSION = 1,       /* of the file's layout */
+    PS_PROCESS_SLOTS = 16,       /* runs that a file has room for: /entry/process_1 ... */
     PS_BYTES_PER_PROCESS = 65536 /* about what each takes */
 };
 
@@ -46,6 +46,10 @@ typedef enum {
     NUMBER(PS_COLUMN_PROCESS, "process", int32_t, H5T_STD_I32LE)          \
     NUMBER(PS_COLUMN_RANK, "rank", int32_t, H5T_STD_I32LE)                \
     NUMBER(PS_COLUMN_EXCLUDED, "n_excluded", int64_t, H5T_STD_I64LE)      \
+    NUMBER(PS_COLUMN_SATURATED, "n_saturated", int64_t, H5T_STD_I64LE)    \
+    NUMBER(PS_COLUMN_NEGATIVE, "n_negative", int64_t, H5T_STD_I64LE)      \
+    NUMBER(PS_COLUMN_NONFINITE, "n_nonfinite", int64_t, H5T_STD_I64LE)    \
+    NUMBER(PS_COLUMN_MISSING, "n_missing", int64_t, H5T_STD_I64LE)        \
     NUMBER(PS_COLUMN_MEMORY, "peak_memory_bytes", int64_t, H5T_STD_I64LE) \
     TEXT(PS_COLUMN_ERROR, "error", 512)                                   \
     TEXT(PS_COLUMN_NOTE, "note", 256)                                     \

@@ -321,6 +321,10 @@ static ps_code write_who(const ps_output *output, int64_t frame, const char *dev
 static ps_code write_row(const ps_output *output, int64_t frame, const ps_frame_result *result, uint32_t crc, ps_error *error) {
     PS_TRY(write_number(output, PS_COLUMN_CRC, frame, &crc, error));
     PS_TRY(write_number(output, PS_COLUMN_EXCLUDED, frame, &result->n_excluded, error));
+    PS_TRY(write_number(output, PS_COLUMN_SATURATED, frame, &result->n_saturated, error));
+    PS_TRY(write_number(output, PS_COLUMN_NEGATIVE, frame, &result->n_negative, error));
+    PS_TRY(write_number(output, PS_COLUMN_NONFINITE, frame, &result->n_nonfinite, error));
+    PS_TRY(write_number(output, PS_COLUMN_MISSING, frame, &result->n_missing, error));
     PS_TRY(write_number(output, PS_COLUMN_MEMORY, frame, &result->peak_memory_bytes, error));
     PS_TRY(ps_rows_write(&output->seconds, frame, result->seconds, output->write_limit, error));
     return write_who(output, frame, result->device, result->note, "", error);

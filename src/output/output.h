@@ -82,7 +82,9 @@ typedef struct {
     const float *ssb_phase;                   /* [image_rows, image_columns] or NULL */
     double ssb_loss;                          /* NAN: estimator without a loss */
     double dose, power;
-    int64_t n_excluded; /* active pixels left out in this frame only (markers) */
+    int64_t n_excluded;                           /* active pixels left out in this frame only, because they hold no count somewhere */
+    int64_t n_saturated, n_negative, n_nonfinite; /* values of the whole recording that are no counts, by kind */
+    int64_t n_missing;                            /* detector frames without data, filled from others */
     double seconds[PS_N_STAGES];
     int64_t peak_memory_bytes; /* of the process so far */
     const char *device;

@@ -67,6 +67,22 @@ static void print_frame(FILE *out, int64_t index, const ps_output_frame_source *
     fprintf(out, "frame.%lld.file=%s\n", (long long)index, slash ? slash + 1 : frame->source);
 }
 
+static void print_reading(FILE *out, const ps_job_series *series) {
+    fprintf(out, "series.skip_leading=%lld\n", (long long)series->skip_leading);
+    fprintf(out, "series.skip_trailing=%lld\n", (long long)series->skip_trailing);
+    fprintf(out, "series.flyback=%lld\n", (long long)series->flyback);
+    fprintf(out, "series.repeats=%lld\n", (long long)(series->repeats > 1 ? series->repeats : 1));
+    fprintf(out, "series.serpentine=%s\n", series->serpentine ? "true" : "false");
+    fprintf(out, "series.allow_partial=%s\n", series->allow_partial ? "true" : "false");
+    fprintf(out, "series.channel=%lld\n", (long long)series->channel);
+    if (isinf(series->saturation))
+        fprintf(out, "series.saturation=none\n");
+    else if (series->saturation > 0)
+        fprintf(out, "series.saturation=%.17g\n", series->saturation);
+    else
+        fprintf(out, "series.saturation=file\n");
+}
+
 ps_code ps_output_signature(const ps_output_spec *spec, char **text, ps_error *error) {
     const ps_job *job = spec->job;
     size_t bytes = 0;
@@ -76,6 +92,7 @@ ps_code ps_output_signature(const ps_output_spec *spec, char **text, ps_error *e
     fprintf(out, "numerics version=%s\n", PS_NUMERICS_VERSION);
     fprintf(out, "weights=%s\n", job->weights == PS_WEIGHTS_POISSON ? "poisson" : "uniform");
     fprintf(out, "probe form=%s\n", job->mirrored_probe ? "published" : "derived");
+    print_reading(out, &job->series);
     fprintf(out, "precision=%s\n", job->precision == PS_PRECISION_REFERENCE ? "reference" : "fast");
     if (job->ssb_enabled) fprintf(out, "method.ssb.estimator=%s\n", job->ssb_estimator == PS_SSB_PHASE ? "phase" : "wave");
     print_method(out, "phase", &job->phase, spec);

@@ -1,5 +1,6 @@
 #include "reconstruct/first_patterns.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/log.h"
@@ -10,7 +11,17 @@ static bool needs_pattern(const ps_job *job, const ps_run_group *group) {
     return job->series.hot_sigma > 0 || (job->weights == PS_WEIGHTS_POISSON && group->n_frames > 1);
 }
 
-/* The pattern of the group's first readable frame; *found false when none is (its frames will fail one by one). */
+/* The pattern of the group's first usable frame; *found false when none is (its frames will fail one by one). */
+/* A pattern without counts in the disc can neither give weights nor show hot pixels. */
+static ps_code check_dose(const ps_plan *plan, const double *mean, ps_error *error) {
+    double dose, *active = malloc((size_t)plan->desc.n_active * sizeof *active);
+    if (!active) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate a mean pattern");
+    for (int64_t i = 0; i < plan->desc.n_active; i++) active[i] = mean[plan->desc.active[i]];
+    ps_code code = ps_plan_dose(plan, active, NULL, &dose, error);
+    free(active);
+    return code;
+}
+
 static ps_code measure(const ps_run_plan *run, int64_t group, ps_loader *loader, const ps_loader_shape *shape, double *mean, int *found,
                        ps_error *error) {
     const ps_run_group *wanted = &run->groups[group];
@@ -19,6 +30,7 @@ static ps_code measure(const ps_run_plan *run, int64_t group, ps_loader *loader,
         ps_error reason = {0};
         ps_code code = ps_mean_pattern(loader, shape, run->series.items[wanted->frames[i]].source, mean, NULL, &reason);
         ps_loader_cancel(loader);
+        if (code == PS_OK) code = check_dose(&wanted->plan, mean, &reason);
         if (code == PS_OK) {
             *found = 1;
             return PS_OK;
@@ -44,7 +56,22 @@ static ps_code share(const ps_cluster *cluster, int root, int64_t n_pixels, doub
     return PS_MPI(error, MPI_Bcast(*mean, (int)n_pixels, MPI_DOUBLE, root, cluster->communicator));
 }
 
-static ps_code enter_hot(const ps_job *job, ps_run_plan *run, int64_t group, const double *mean, ps_error *error) {
+static void say_hot(const ps_run_plan *run, int64_t group) {
+    enum { MOST_LISTED = 12 };
+    char list[MOST_LISTED * 32] = "";
+    size_t used = 0;
+    int64_t n = 0;
+    for (int64_t i = 0; i < run->detector_rows * run->detector_columns && n < MOST_LISTED; i++) {
+        if (!(run->groups[group].bad[i] & PS_BAD_HOT)) continue;
+        used += (size_t)snprintf(list + used, sizeof list - used, " (%lld, %lld)", (long long)(i / run->detector_columns),
+                                 (long long)(i % run->detector_columns));
+        n++;
+    }
+    ps_log(PS_LOG_INFO, "optics %lld: %lld hot pixels are left out%s%s%s", (long long)group, (long long)run->groups[group].n_bad_hot,
+           n > 0 ? ":" : "", list, run->groups[group].n_bad_hot > n ? " ..." : "");
+}
+
+static ps_code enter_hot(const ps_job *job, ps_run_plan *run, int64_t group, const double *mean, bool is_first_rank, ps_error *error) {
     int64_t n_pixels = run->detector_rows * run->detector_columns, n_hot = 0;
     ps_code code = PS_OK;
     uint8_t *hot = calloc((size_t)n_pixels, 1);
@@ -52,6 +79,7 @@ static ps_code enter_hot(const ps_job *job, ps_run_plan *run, int64_t group, con
     PS_GO(ps_hot_pixels(mean, run->scan_rows * run->scan_columns, run->detector_rows, run->detector_columns, job->series.hot_sigma,
                         run->groups[group].bad, hot, &n_hot, error));
     PS_GO(ps_run_group_set_hot(job, run, group, hot, error));
+    if (is_first_rank) say_hot(run, group);
 done:
     free(hot);
     return code;
@@ -66,15 +94,17 @@ ps_code ps_first_patterns(const ps_cluster *cluster, const ps_job *job, ps_run_p
     for (int64_t g = 0; code == PS_OK && g < run->n_groups; g++) {
         if (!needs_pattern(job, &run->groups[g])) continue;
         group_mean[g] = malloc((size_t)n_pixels * sizeof(double));
-        if (!group_mean[g]) code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate a mean pattern");
-        else if (n_measured++ % cluster->n_ranks == cluster->rank) code = measure(run, g, loader, shape, group_mean[g], &found[g], error);
+        if (!group_mean[g])
+            code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate a mean pattern");
+        else if (n_measured++ % cluster->n_ranks == cluster->rank)
+            code = measure(run, g, loader, shape, group_mean[g], &found[g], error);
     }
     PS_GO(ps_cluster_agree(cluster, code, error));
     n_measured = 0;
     for (int64_t g = 0; g < run->n_groups; g++)
         if (group_mean[g]) PS_GO(share(cluster, (int)(n_measured++ % cluster->n_ranks), n_pixels, &group_mean[g], found[g], error));
     for (int64_t g = 0; code == PS_OK && job->series.hot_sigma > 0 && g < run->n_groups; g++)
-        if (group_mean[g]) code = enter_hot(job, run, g, group_mean[g], error);
+        if (group_mean[g]) code = enter_hot(job, run, g, group_mean[g], cluster->rank == 0, error);
     code = ps_cluster_agree(cluster, code, error);
 done:
     free(found);

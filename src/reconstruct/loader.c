@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/lock.h"
 #include "core/log.h"
 
 enum { MAX_SLOTS = 64 };
@@ -30,6 +29,7 @@ struct ps_loader {
     bool reading, cancelled, ending; /* the thread works; it shall drop the recording; it shall end */
     bool all_filled;                 /* every chunk of the recording is in the ring */
     ps_error failure;
+    ps_loader_findings found;
     double seconds;
 };
 
@@ -67,19 +67,16 @@ static void publish_slot(ps_loader *loader, double seconds) {
     pthread_mutex_unlock(&loader->mutex);
 }
 
-static ps_code read_chunk(ps_reader *reader, slot *into, ps_error *error) {
-    ps_hdf5_lock();
-    ps_code code = ps_reader_read(reader, into->first_position, into->n_positions, into->counts, error);
-    ps_hdf5_unlock();
-    return code;
+static void note_findings(ps_loader *loader, const ps_reader *reader) {
+    pthread_mutex_lock(&loader->mutex);
+    loader->found = (ps_loader_findings){.invalid = ps_reader_invalid(reader), .n_missing = reader->info.n_missing};
+    pthread_mutex_unlock(&loader->mutex);
 }
 
 static ps_code read_recording(ps_loader *loader, ps_error *error) {
     ps_reader *reader = NULL;
     double begin_s = ps_seconds();
-    ps_hdf5_lock();
     ps_code code = ps_reader_open(loader->source, &loader->shape.options, &reader, error);
-    ps_hdf5_unlock();
     if (code == PS_OK) code = check_shape(loader, reader, error);
     for (int64_t position = 0; code == PS_OK && position < loader->shape.n_positions;) {
         slot *into = wait_for_slot(loader);
@@ -88,13 +85,12 @@ static ps_code read_recording(ps_loader *loader, ps_error *error) {
         into->first_position = position;
         into->n_positions = left < loader->positions_per_chunk ? left : loader->positions_per_chunk;
         if (position > 0) begin_s = ps_seconds(); /* opening counts as reading, waiting does not */
-        code = read_chunk(reader, into, error);
+        code = ps_reader_read(reader, into->first_position, into->n_positions, into->counts, error);
         if (code == PS_OK) publish_slot(loader, ps_seconds() - begin_s);
         position += into->n_positions;
     }
-    ps_hdf5_lock();
+    if (reader) note_findings(loader, reader);
     ps_reader_close(reader);
-    ps_hdf5_unlock();
     return code;
 }
 
@@ -177,6 +173,7 @@ ps_code ps_loader_begin(ps_loader *loader, const char *source, ps_error *error) 
     loader->head = loader->n_filled = 0;
     loader->all_filled = loader->cancelled = false;
     loader->seconds = 0;
+    loader->found = (ps_loader_findings){0};
     ps_error_clear(&loader->failure);
     loader->reading = true;
     pthread_cond_broadcast(&loader->changed);
@@ -218,5 +215,7 @@ void ps_loader_cancel(ps_loader *loader) {
     loader->n_filled = 0;
     pthread_mutex_unlock(&loader->mutex);
 }
+
+ps_loader_findings ps_loader_found(const ps_loader *loader) { return loader->found; }
 
 double ps_loader_seconds(const ps_loader *loader) { return loader->seconds; }

@@ -34,6 +34,13 @@ ps_code ps_loader_begin(ps_loader *loader, const char *source, ps_error *error);
 ps_code ps_loader_next(ps_loader *loader, ps_loader_chunk *chunk, bool *end, ps_error *error);
 void ps_loader_release(ps_loader *loader); /* gives the chunk's buffer back to the ring */
 void ps_loader_cancel(ps_loader *loader);  /* stops and forgets the recording in hand, if any */
+
+/* What reading the recording in hand met; complete after its last chunk. */
+typedef struct {
+    ps_invalid_counts invalid;
+    int64_t n_missing; /* detector frames filled */
+} ps_loader_findings;
+ps_loader_findings ps_loader_found(const ps_loader *loader);
 double ps_loader_seconds(const ps_loader *loader); /* spent reading and decompressing the recording in hand */
 
 #endif

@@ -6,10 +6,8 @@
 #include "reconstruct/prologue_parts.h"
 
 static ps_code open_series(const ps_job *job, ps_run_plan *plan, ps_file_masks *masks, ps_error *error) {
-    const ps_job_series *series = &job->series;
     memset(plan, 0, sizeof *plan);
-    PS_TRY(ps_series_build(job->base_directory, (const char *const *)series->files, series->n_files, series->first, series->count,
-                           series->stride, &plan->series, error));
+    PS_TRY(ps_prologue_list_series(job, plan, error));
     return ps_prologue_open_frames(job, plan, masks, error);
 }
 
@@ -76,7 +74,18 @@ ps_code ps_run_plan_memory(const ps_job *job, ps_run_plan *plan, const ps_backen
 }
 
 ps_reader_options ps_job_reader_options(const ps_job *job) {
-    return (ps_reader_options){.scan_rows = job->series.scan_rows, .scan_columns = job->series.scan_columns};
+    const ps_job_series *series = &job->series;
+    return (ps_reader_options){.scan_rows = series->scan_rows,
+                               .scan_columns = series->scan_columns,
+                               .skip_leading = series->skip_leading,
+                               .skip_trailing = series->skip_trailing,
+                               .flyback = series->flyback,
+                               .repeats = series->repeats,
+                               .serpentine = series->serpentine,
+                               .allow_partial = series->allow_partial,
+                               .channel = series->channel,
+                               .saturation = series->saturation,
+                               .exclude_invalid = job->task == PS_TASK_RECONSTRUCT};
 }
 
 ps_methods ps_job_methods(const ps_job *job) {

@@ -69,14 +69,14 @@ typedef struct {
  * whose scan, detector or dtype differ (all are listed), optics that cannot be used, no active pixel, too many aliases. On error
  * *plan is empty. Owned by the caller: ps_run_plan_free. */
 ps_code ps_run_plan_build(const ps_job *job, ps_run_plan *plan, ps_error *error);
-/* The recordings only, for tasks without optics: no groups, no upsampling, no warnings. */
+/* The recordings only, for tasks without optics: no groups, no upsampling, no warnings but those of the series' order. */
 ps_code ps_run_plan_open(const ps_job *job, ps_run_plan *plan, ps_error *error);
 void ps_run_plan_free(ps_run_plan *plan);
 
 /* Looks at some patterns of the groups' first recordings and adds warnings where they and the optics do not fit together. */
 ps_code ps_run_plan_look(const ps_job *job, ps_run_plan *plan, ps_error *error);
 
-/* How a job's recordings are to be read. */
+/* How a job's recordings are to be read; a histogram counts values as they are. */
 ps_reader_options ps_job_reader_options(const ps_job *job);
 
 /* The group's plan with all frequencies and aliases, for ps_backend_ops.system_create; closing drops them again (a series may have hundreds

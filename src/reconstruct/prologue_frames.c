@@ -43,14 +43,40 @@ static ps_code read_mask(ps_reader *reader, int64_t frame, ps_file_masks *masks,
     return code;
 }
 
-static ps_code read_headers(const ps_job *job, const ps_series_item *item, int64_t index, ps_run_frame *frame, ps_file_masks *masks,
-                            ps_error *error) {
+/* A warning that another recording of the series gave too is given once. */
+static bool is_known(const ps_run_plan *plan, const char *text, int length) {
+    for (int64_t i = 0; i < plan->n_warnings; i++) {
+        const char *end = strchr(plan->warnings[i], ':');
+        if (end && strlen(end + 2) == (size_t)length && memcmp(end + 2, text, (size_t)length) == 0) return true;
+    }
+    return false;
+}
+
+/* Lines of the reader's notes that begin with "warning: ". */
+static ps_code pass_warnings(const ps_reader *reader, const ps_series_item *item, ps_run_plan *plan, ps_error *error) {
+    static const char sign[] = "warning: ";
+    for (const char *line = ps_reader_notes(reader); *line;) {
+        int length = (int)strcspn(line, "\n");
+        bool is_warning = strncmp(line, sign, sizeof sign - 1) == 0;
+        const char *text = line + sizeof sign - 1;
+        int n = length - (int)sizeof sign + 1;
+        if (is_warning && !is_known(plan, text, n)) PS_TRY(ps_prologue_add_warning(plan, error, "%s: %.*s", item->stem, n, text));
+        line += length + (line[length] == '\n');
+    }
+    return PS_OK;
+}
+
+/* Fills the frame at index, and its mask. */
+static ps_code read_headers(const ps_job *job, int64_t index, ps_run_plan *plan, ps_file_masks *masks, ps_error *error) {
     ps_code code = PS_OK;
+    const ps_series_item *item = &plan->series.items[index];
+    ps_run_frame *frame = &plan->frames[index];
     ps_reader *reader = NULL;
     ps_reader_options options = ps_job_reader_options(job);
     PS_GO(ps_reader_open(item->source, &options, &reader, error));
     frame->info = reader->info;
     PS_GO(ps_reader_scan_shape(reader, &options, &frame->info.scan_rows, &frame->info.scan_columns, error));
+    PS_GO(pass_warnings(reader, item, plan, error));
     if (job->series.mask_from_file) PS_GO(read_mask(reader, index, masks, error));
 done:
     ps_reader_close(reader);
@@ -108,7 +134,7 @@ ps_code ps_prologue_open_frames(const ps_job *job, ps_run_plan *plan, ps_file_ma
     for (int64_t i = 0; i < n; i++) {
         plan->frames[i].group = masks->mask_of[i] = -1;
         ps_error_clear(&reason);
-        ps_code code = read_headers(job, &plan->series.items[i], i, &plan->frames[i], masks, &reason);
+        ps_code code = read_headers(job, i, plan, masks, &reason);
         if (code == PS_E_MEMORY) return PS_FAIL(error, code, "%s", reason.text);
         if (code != PS_OK) PS_TRY(note_unreadable(&plan->frames[i], &reason, plan, error));
         if (code != PS_OK && first_reason.code == PS_OK) first_reason = reason;

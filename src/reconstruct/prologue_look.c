@@ -77,10 +77,17 @@ ps_code ps_prologue_look(const ps_job *job, const ps_run_plan *plan, ps_run_grou
     return code;
 }
 
+static bool center_fits(const ps_run_group *group) {
+    const double *given = group->optics.detector_center_px, *found = group->look.disc.center_px, *pitch = group->optics.detector_pitch_mrad;
+    double radius_px = group->look.disc.radius / sqrt(pitch[0] * pitch[1]);
+    return hypot(found[0] - given[0], found[1] - given[1]) <= fmax(center_tolerance_px, center_tolerance * radius_px);
+}
+
 void ps_prologue_explain(const ps_job *job, const ps_run_plan *plan, ps_run_group *group, ps_error *error) {
     ps_error ignored = {0};
     const ps_disc *disc = &group->look.disc;
     if (!error || ps_prologue_look(job, plan, group, &ignored) != PS_OK || !group->look.has_disc) return;
+    if (center_fits(group) && fabs(disc->radius / group->optics.semiangle_mrad - 1.0) <= radius_tolerance) return;
     double pixel_mrad = sqrt(group->optics.detector_pitch_mrad[0] * group->optics.detector_pitch_mrad[1]);
     size_t used = strlen(error->text);
     snprintf(error->text + used, sizeof error->text - used,
@@ -92,11 +99,9 @@ void ps_prologue_explain(const ps_job *job, const ps_run_plan *plan, ps_run_grou
 /* --- comparing --- */
 
 static ps_code compare_center(ps_run_plan *plan, const ps_run_group *group, ps_error *error) {
-    const double *given = group->optics.detector_center_px, *found = group->look.disc.center_px, *pitch = group->optics.detector_pitch_mrad;
-    double radius_px = group->look.disc.radius / sqrt(pitch[0] * pitch[1]);
-    double distance = hypot(found[0] - given[0], found[1] - given[1]);
-    if (distance <= fmax(center_tolerance_px, center_tolerance * radius_px)) return PS_OK;
-    bool turned = hypot(found[0] - given[1], found[1] - given[0]) <= fmax(center_tolerance_px, center_tolerance * radius_px);
+    const double *given = group->optics.detector_center_px, *found = group->look.disc.center_px;
+    if (center_fits(group)) return PS_OK;
+    bool turned = hypot(found[0] - given[1], found[1] - given[0]) <= center_tolerance_px;
     return ps_prologue_add_warning(plan, error,
                                    "%s: detector_center_px is (%g, %g), but the bright-field disc of %s lies at (%.1f, %.1f)%s",
                                    ps_prologue_group_name(group), given[0], given[1], plan->series.items[group->look.frame].stem, found[0],

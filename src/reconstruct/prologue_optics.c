@@ -23,11 +23,19 @@ static void note_origin(cJSON *origin, const char *key, const char *text) {
     cJSON_AddStringToObject(origin, key, text);
 }
 
+/* place: where the recording says it. */
+static void note_place(cJSON *origin, const char *key, const char *place) {
+    char text[128];
+    snprintf(text, sizeof text, "recording%s%s", place[0] ? ", " : "", place);
+    note_origin(origin, key, text);
+}
+
 /* Takes value into *target when that is open and the value says something. */
 static void take(double value, double *target) {
     if (isnan(*target) && isfinite(value) && value > 0.0) *target = value;
 }
 
+/* Both or none. */
 static void take_pair(const double pair[2], double target[2]) {
     if (!(pair[0] > 0.0) || !(pair[1] > 0.0) || !isfinite(pair[0] + pair[1])) return;
     take(pair[0], &target[0]);
@@ -37,12 +45,12 @@ static void take_pair(const double pair[2], double target[2]) {
 /* origin: gets an entry for every value that was open and is not any more. */
 static void take_from_recording(const ps_recording *info, ps_optics *optics, cJSON *origin) {
     bool open[3] = {isnan(optics->voltage_V), isnan(optics->scan_step_A[0]), isnan(optics->detector_pitch_mrad[0])};
-    take(info->voltage_V, &optics->voltage_V);
+    if (ps_prologue_plausible_voltage(info->voltage_V)) take(info->voltage_V, &optics->voltage_V);
     take_pair(info->scan_step_A, optics->scan_step_A);
     take_pair(info->detector_pitch_mrad, optics->detector_pitch_mrad);
-    if (open[0] && !isnan(optics->voltage_V)) note_origin(origin, "voltage_V", "recording");
-    if (open[1] && !isnan(optics->scan_step_A[0])) note_origin(origin, "scan_step_A", "recording");
-    if (open[2] && !isnan(optics->detector_pitch_mrad[0])) note_origin(origin, "detector_pitch_mrad", "recording");
+    if (open[0] && !isnan(optics->voltage_V)) note_place(origin, "voltage_V", info->voltage_place);
+    if (open[1] && !isnan(optics->scan_step_A[0])) note_place(origin, "scan_step_A", info->step_place);
+    if (open[2] && !isnan(optics->detector_pitch_mrad[0])) note_place(origin, "detector_pitch_mrad", info->pitch_place);
 }
 
 static bool disc_is_needed(const ps_optics *optics) {

@@ -12,6 +12,8 @@ typedef struct {
     int64_t *mask_of; /* [n_frames] index into masks, -1: none */
 } ps_file_masks;
 
+/* Finds the series' recordings, in the job's order and selection; warns of gaps and duplicates. */
+ps_code ps_prologue_list_series(const ps_job *job, ps_run_plan *plan, ps_error *error);
 /* Opens every recording; fills plan->frames and the shapes all have in common. */
 ps_code ps_prologue_open_frames(const ps_job *job, ps_run_plan *plan, ps_file_masks *masks, ps_error *error);
 void ps_prologue_free_masks(ps_file_masks *masks);
@@ -22,6 +24,8 @@ ps_code ps_prologue_complete_optics(const ps_job *job, ps_run_plan *plan, ps_err
 ps_code ps_prologue_plan_groups(const ps_job *job, ps_run_plan *plan, ps_error *error);
 ps_code ps_prologue_warn(const ps_job *job, ps_run_plan *plan, ps_error *error);
 
+ps_code ps_prologue_warn_of_times(const ps_job *job, ps_run_plan *plan, ps_error *error);
+
 /* The group's first readable frame; -1: none is. */
 int64_t ps_prologue_first_readable(const ps_run_plan *plan, const ps_run_group *group);
 /* Fills the group's look unless it is filled. A recording that turns out unreadable leaves it empty, with no_disc saying why. */
@@ -29,6 +33,8 @@ ps_code ps_prologue_look(const ps_job *job, const ps_run_plan *plan, ps_run_grou
 /* Puts behind the error's text what the group's first recording shows of the disc, where that can be measured. */
 void ps_prologue_explain(const ps_job *job, const ps_run_plan *plan, ps_run_group *group, ps_error *error);
 const char *ps_prologue_group_name(const ps_run_group *group); /* for messages */
+/* Detectors made for X-rays write a photon energy where an electron's belongs. */
+bool ps_prologue_plausible_voltage(double voltage_V);
 ps_code ps_prologue_add_warning(ps_run_plan *plan, ps_error *error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -32,6 +32,10 @@ const char *ps_prologue_group_name(const ps_run_group *group) {
     return group->source ? group->source : "/optics";
 }
 
+bool ps_prologue_plausible_voltage(double voltage_V) {
+    return voltage_V >= 1e4 && voltage_V <= 3e6;
+}
+
 static bool differs(double found, double given) {
     return isfinite(found) && found > 0.0 && fabs(found / given - 1.0) > worth_saying;
 }
@@ -63,7 +67,8 @@ static ps_code compare_recording(ps_run_plan *plan, const ps_run_group *group, p
     if (frame < 0) return PS_OK;
     const ps_recording *info = &plan->frames[frame].info;
     const ps_optics *optics = &group->optics;
-    PS_TRY(compare(plan, group, "voltage_V", info->voltage_V, optics->voltage_V, error));
+    if (ps_prologue_plausible_voltage(info->voltage_V))
+        PS_TRY(compare(plan, group, "voltage_V", info->voltage_V, optics->voltage_V, error));
     for (int axis = 0; axis < 2; axis++) {
         PS_TRY(compare(plan, group, "scan_step_A", info->scan_step_A[axis], optics->scan_step_A[axis], error));
         PS_TRY(compare(plan, group, "detector_pitch_mrad", info->detector_pitch_mrad[axis], optics->detector_pitch_mrad[axis], error));
@@ -119,6 +124,7 @@ ps_code ps_prologue_warn(const ps_job *job, ps_run_plan *plan, ps_error *error) 
     if (job->mirrored_probe)
         PS_TRY(ps_prologue_add_warning(plan, error,
                                        "probe_form \"published\" mirrors the probe: right for even aberrations only, for comparison"));
+    PS_TRY(ps_prologue_warn_of_times(job, plan, error));
     for (int64_t i = 0; i < plan->n_groups; i++) {
         PS_TRY(compare_recording(plan, &plan->groups[i], error));
         PS_TRY(check_plausible(plan, &plan->groups[i], error));

@@ -65,9 +65,17 @@ ps_code ps_system_cache_get(ps_system_cache *cache, int64_t group, const uint8_t
     bool at_hand = prepared->group == group && prepared->system;
     if (at_hand && (!extra_bad || memcmp(prepared->extra_bad, extra_bad, detector_pixels(cache->run)) == 0)) return PS_OK;
     drop(cache, prepared);
+    if (cache->job->memory_budget_GiB > 0) drop(cache, extra_bad ? &cache->shared : &cache->special); /* it was planned for one */
     prepared->group = group;
     PS_TRY(extra_bad ? plan_special(cache, prepared, group, extra_bad, error) : plan_shared(cache, prepared, group, error));
-    return cache->ops->system_create(cache->backend, &prepared->plan->desc, cache->methods, &prepared->system, error);
+    ps_error reason = {0};
+    ps_code code = cache->ops->system_create(cache->backend, &prepared->plan->desc, cache->methods, &prepared->system, &reason);
+    if (code == PS_E_MEMORY) {
+        drop(cache, extra_bad ? &cache->shared : &cache->special);
+        return cache->ops->system_create(cache->backend, &prepared->plan->desc, cache->methods, &prepared->system, error);
+    }
+    if (code != PS_OK && error) *error = reason;
+    return code;
 }
 
 /* Weights from the group's mean pattern when it was measured, else from the frame in hand. */

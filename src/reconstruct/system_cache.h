@@ -30,7 +30,8 @@ void ps_system_cache_init(ps_system_cache *cache, const ps_job *job, ps_run_plan
 void ps_system_cache_free(ps_system_cache *cache);
 
 /* The system of a group, with extra_bad ([detector pixels], or NULL) left out as well; built when it is not at hand, which drops the one
- * that stood in its place. Frames of a dropped system must be gone. */
+ * that stood in its place, and the other of the two where both do not fit into memory or the job's budget. Frames of a dropped system must be
+ * gone. */
 ps_code ps_system_cache_get(ps_system_cache *cache, int64_t group, const uint8_t *extra_bad, ps_prepared_system **prepared, ps_error *error);
 /* Weights, then N and eigenbasis, unless prepared already. mean: [n_active of the prepared plan] of the frame in hand, used where the group
  * has no measured mean pattern. */

@@ -21,6 +21,7 @@ typedef struct {
     double *mean;       /* [n_active] of the system it was loaded into */
     uint8_t *extra_bad; /* [detector pixels] where it holds markers; NULL: nowhere */
     int64_t n_excluded;
+    ps_loader_findings found;
     double dose;
     double seconds[PS_N_STAGES];
     bool resolved;
@@ -123,7 +124,30 @@ static ps_code read_ahead(worker *w, ps_error *error) {
     return w->ahead < 0 ? PS_OK : begin_loading(w, w->ahead, error);
 }
 
-static ps_code put_chunks(worker *w, item *it, ps_error *error) {
+/* Leaves an active pixel out of this frame. */
+static ps_code exclude(const worker *w, item *it, int32_t pixel, ps_error *error) {
+    if (!it->extra_bad) it->extra_bad = calloc((size_t)(w->work->run->detector_rows * w->work->run->detector_columns), 1);
+    if (!it->extra_bad) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate a pixel mask");
+    it->n_excluded += !it->extra_bad[pixel];
+    it->extra_bad[pixel] = 1;
+    return PS_OK;
+}
+
+/* Floating types have no marker that a backend knows: what is not finite in an active pixel is found here. */
+static ps_code exclude_nonfinite(const worker *w, item *it, const ps_plan *plan, const ps_loader_chunk *chunk, ps_error *error) {
+    int64_t n_pixels = plan->desc.detector_rows * plan->desc.detector_columns;
+    ps_dtype dtype = w->work->run->dtype;
+    if (dtype != PS_F32 && dtype != PS_F64) return PS_OK;
+    for (int64_t p = 0; p < chunk->n_positions; p++)
+        for (int64_t i = 0; i < plan->desc.n_active; i++) {
+            int64_t at = p * n_pixels + plan->desc.active[i];
+            bool finite = dtype == PS_F32 ? isfinite(((const float *)chunk->counts)[at]) : isfinite(((const double *)chunk->counts)[at]);
+            if (!finite) PS_TRY(exclude(w, it, plan->desc.active[i], error));
+        }
+    return PS_OK;
+}
+
+static ps_code put_chunks(worker *w, item *it, const ps_plan *plan, ps_error *error) {
     for (;;) {
         ps_loader_chunk chunk;
         bool end;
@@ -132,7 +156,8 @@ static ps_code put_chunks(worker *w, item *it, ps_error *error) {
         if (end) return PS_OK;
         if (ps_stop_wanted()) return PS_FAIL(error, PS_E_INTERRUPTED, "%s", ps_stop_reason());
         double begin_s = ps_seconds();
-        ps_code code = w->work->ops->frame_put(it->counts, chunk.first_position, chunk.n_positions, chunk.counts, error);
+        ps_code code = exclude_nonfinite(w, it, plan, &chunk, error);
+        if (code == PS_OK) code = w->work->ops->frame_put(it->counts, chunk.first_position, chunk.n_positions, chunk.counts, error);
         it->seconds[PS_STAGE_PUT] += ps_seconds() - begin_s;
         ps_loader_release(w->work->loader);
         PS_TRY(code);
@@ -140,13 +165,8 @@ static ps_code put_chunks(worker *w, item *it, ps_error *error) {
 }
 
 static ps_code note_markers(const worker *w, item *it, const ps_plan *plan, const int64_t *n_marked, ps_error *error) {
-    for (int64_t i = 0; i < plan->desc.n_active; i++) {
-        if (n_marked[i] == 0) continue;
-        if (!it->extra_bad) it->extra_bad = calloc((size_t)(w->work->run->detector_rows * w->work->run->detector_columns), 1);
-        if (!it->extra_bad) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate a pixel mask");
-        it->extra_bad[plan->desc.active[i]] = 1;
-        it->n_excluded++;
-    }
+    for (int64_t i = 0; i < plan->desc.n_active; i++)
+        if (n_marked[i] > 0) PS_TRY(exclude(w, it, plan->desc.active[i], error));
     return PS_OK;
 }
 
@@ -161,11 +181,13 @@ static ps_code load_item(worker *w, item *it, ps_prepared_system *prepared, ps_e
     PS_GO_ALLOC(error, it->mean);
     PS_GO(w->work->ops->frame_create(prepared->system, w->work->run->dtype, &it->counts, error));
     PS_GO(begin_loading(w, it->place, error));
-    code = put_chunks(w, it, error);
+    code = put_chunks(w, it, plan, error);
     it->seconds[PS_STAGE_READ] += ps_loader_seconds(w->work->loader);
+    it->found = ps_loader_found(w->work->loader);
     if (code != PS_OK) ps_loader_cancel(w->work->loader);
     w->loading = -1;
     if (code != PS_OK) goto done;
+    if (it->extra_bad && !prepared->extra_bad) goto done; /* its means are not finite, and not needed */
     PS_GO(w->work->ops->frame_means(it->counts, it->mean, n_marked, error));
     PS_GO(note_markers(w, it, plan, n_marked, error));
     if (!it->extra_bad || prepared->extra_bad) PS_GO(ps_plan_dose(plan, it->mean, n_marked, &it->dose, error));
@@ -227,7 +249,14 @@ static int64_t peak_memory_bytes(void) {
 
 /* Solves and writes a reduced frame. *written_failed: the error is the output's, not the frame's. */
 static ps_code finish(worker *w, item *it, const ps_plan *plan, bool *write_failed, ps_error *error) {
-    ps_frame_result result = {.dose = it->dose, .n_excluded = it->n_excluded, .device = w->work->device, .note = w->work->note};
+    ps_frame_result result = {.dose = it->dose,
+                              .n_excluded = it->n_excluded,
+                              .n_saturated = it->found.invalid.n_saturated,
+                              .n_negative = it->found.invalid.n_negative,
+                              .n_nonfinite = it->found.invalid.n_nonfinite,
+                              .n_missing = it->found.n_missing,
+                              .device = w->work->device,
+                              .note = w->work->note};
     double n_data = (double)plan->desc.n_active * ((double)plan->desc.scan_rows * (double)plan->desc.scan_columns - 1);
     ps_watchdog_beat("solve", (long)it->frame);
     PS_TRY(ps_frame_solve(w->solver, it->counts, n_data, &result, error));
@@ -271,8 +300,12 @@ static ps_code compute(worker *w, item *const *items, int64_t n, ps_prepared_sys
 static ps_code compute_special(worker *w, item *it, ps_error *error) {
     ps_prepared_system *prepared = NULL;
     ps_error reason = {0};
-    ps_log(PS_LOG_WARNING, "frame %lld: %lld active pixels hold the detector's no-count marker and are left out of this frame", (long long)it->frame,
-           (long long)it->n_excluded);
+    const ps_invalid_counts *invalid = &it->found.invalid;
+    ps_log(PS_LOG_WARNING,
+           "frame %lld: %lld active pixels hold no count at some positions and are left out of this frame (in the whole recording %lld values "
+           "are saturated, %lld negative, %lld not finite)",
+           (long long)it->frame, (long long)it->n_excluded, (long long)invalid->n_saturated, (long long)invalid->n_negative,
+           (long long)invalid->n_nonfinite);
     ps_code code = ps_system_cache_get(&w->cache, group_of(w, it->place), it->extra_bad, &prepared, &reason);
     if (code == PS_OK) code = load_item(w, it, prepared, &reason);
     if (code == PS_OK) return compute(w, &it, 1, prepared, error);

@@ -33,14 +33,22 @@ static void test_order_of_time(void **unused) {
     write_timed("t_2.mib", "2021-05-07 18:51:10.9");
     write_timed("t_3.mib", "2021-05-07 18:51:12.5");
     write_timed("t_4.mib", "2021-05-06 23:00:00.0");
-    if (ps_series_build_ordered(test_folder, &pattern, 1, PS_SERIES_BY_TIME, 0, 3, 1, &series, &error) != PS_OK) fail_msg("%s", error.text);
+    if (ps_series_build_ordered(test_folder, &pattern, 1, PS_SERIES_BY_TIME, NULL, 0, 3, 1, &series, &error) != PS_OK)
+        fail_msg("%s", error.text);
     static const char *const stems[] = {"t_4", "t_2", "t_1"};
     assert_int_equal(series.n_items, 3);
     for (int i = 0; i < 3; i++) assert_string_equal(series.items[i].stem, stems[i]);
     assert_null(series.gaps);
     ps_series_free(&series);
+    write_file(in_folder("t_20.mib"), "damaged", 7);
+    if (ps_series_build_ordered(test_folder, &pattern, 1, PS_SERIES_BY_TIME, NULL, 0, -1, 1, &series, &error) != PS_OK)
+        fail_msg("%s", error.text);
+    assert_int_equal(series.n_items, 5);
+    assert_string_equal(series.items[0].stem, "t_4");
+    assert_string_equal(series.items[1].stem, "t_20"); /* it stands behind t_4 in the order of names */
+    ps_series_free(&series);
     write_timed("t_5.mib", "noon");
-    assert_int_equal(ps_series_build_ordered(test_folder, &pattern, 1, PS_SERIES_BY_TIME, 0, -1, 1, &series, &error), PS_E_INPUT);
+    assert_int_equal(ps_series_build_ordered(test_folder, &pattern, 1, PS_SERIES_BY_TIME, NULL, 0, -1, 1, &series, &error), PS_E_INPUT);
     expect_text(&error, "t_5.mib: tells no time of acquisition that can be read: noon");
 }
 

@@ -161,7 +161,7 @@ static void mistakes_are_named_with_the_nearest_key(void **state) {
     assert_refused("{\"task\":\"reconstruct\",\"series\":{\"files\":[\"a\"],\"scan_shape\":[5,0]}}", "/series/scan_shape/1: found 0",
                    "from 1");
     assert_refused("{\"task\":\"reconstruct\",\"series\":{\"files\":[\"a\"],\"count\":0}}", "/series/count: found 0", "from 1");
-    assert_refused("{\"task\":\"reconstruct\",\"series\":{\"files\":[\"a\"],\"order\":\"time\"}}", "/series/order", "name");
+    assert_refused("{\"task\":\"reconstruct\",\"series\":{\"files\":[\"a\"],\"order\":\"size\"}}", "/series/order", "name");
     assert_refused("{\"task\":\"reconstruct\"," SERIES ",\"optics\":{\"per_frame\":\"a.json\"}}", "/optics/per_frame", "{stem}");
     assert_refused("{\"task\":\"reconstruct\"," SERIES ",\"optics\":{\"voltage_V\":300}}", "job: /optics/voltage_V: found 300", "300 kV");
     assert_refused("{\"task\":\"reconstruct\"," SERIES ",\"optics\":3}", "/optics: found 3", "per_frame");
