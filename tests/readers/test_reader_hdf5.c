@@ -16,6 +16,7 @@ static void test_layouts(void **unused) {
         for (int t = 0; t < 6; t++) {
             check(&(made_dataset){3, {23, 19, 17}, {1, 19, 17}, types[t], storages[s], 0, 0, 0}, types[t]);
             check(&(made_dataset){3, {23, 19, 17}, {4, 8, 17}, types[t], storages[s], 0, 0, 1}, types[t]);
+            check(&(made_dataset){3, {9, 19, 17}, {4, 8, 5}, types[t], storages[s], 0, 0, 0}, types[t]);
             check(&(made_dataset){4, {3, 7, 11, 13}, {1, 1, 11, 13}, types[t], storages[s], 0, 0, 0}, types[t]);
             check(&(made_dataset){4, {3, 7, 11, 13}, {2, 3, 5, 13}, types[t], storages[s], 0, 0, 0}, types[t]);
             check(&(made_dataset){4, {5, 7, 11, 13}, {2, 7, 11, 13}, types[t], storages[s], 0, 0, 0}, types[t]);

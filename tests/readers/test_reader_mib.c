@@ -40,6 +40,10 @@ static void test_depths(void **unused) {
         assert_string_equal(reader->info.acquisition_time, "2021-05-07T18:51:10.905800");
         ps_reader_close(reader);
     }
+    write_frames(in_folder("d.mib"), 2, 12, 20, PS_U16, "U16", "1x1", 99); /* no depth that fits: that of the type */
+    ps_reader *usual = open_good(in_folder("d.mib"));
+    assert_true(usual->info.saturation == 4095);
+    ps_reader_close(usual);
     write_frames(in_folder("d.mib"), 2, 12, 20, PS_U8, "U08", "1x1", 1);
     ps_reader *reader = open_good(in_folder("d.mib"));
     assert_string_equal(reader->info.format, "Merlin MIB (1x1, 1-bit)");
