@@ -180,38 +180,46 @@ static ps_code reduce_chunk(const chunk *c, float *spectra, scratch *threads, ps
     return PS_OK;
 }
 
-ps_code ps_fast_reduce(ps_frame *const *handles, int64_t n_frames, const double *dose, ps_error *error) {
-    PS_TRY(ps_cpu_reduce_require(handles, n_frames, dose, error));
-    if (n_frames == 0) return PS_OK;
-    ps_fast_frame *const *frames = (ps_fast_frame *const *)handles;
+static ps_code reduce_chunks(ps_fast_frame *const *frames, int64_t n_frames, int64_t chunk_blocks, scratch *threads, ps_error *error) {
     const ps_fast_system *system = (const ps_fast_system *)frames[0]->cpu.system;
     const ps_system_desc *desc = &system->cpu.desc;
-    ps_memory_plan plan;
-    PS_TRY(ps_fast_memory_plan(desc, system->cpu.methods, frames[0]->cpu.dtype, system->cpu.backend->budget_bytes, n_frames, &plan, error));
-    PS_TRY(ps_cpu_batch_require(&plan, n_frames, error));
-    int64_t half = desc->scan_rows * ps_cpu_half_columns(desc), chunk_blocks = (plan.pixels_per_chunk + PS_FAST_BLOCK - 1) / PS_FAST_BLOCK;
-    int64_t padded = system->pixels.n_tiles * PS_FAST_TILE,
-            stride = 2 * (chunk_blocks * PS_FAST_BLOCK < padded ? chunk_blocks * PS_FAST_BLOCK : padded);
+    int64_t half = desc->scan_rows * ps_cpu_half_columns(desc), padded = system->pixels.n_tiles * PS_FAST_TILE;
+    int64_t stride = 2 * (chunk_blocks * PS_FAST_BLOCK < padded ? chunk_blocks * PS_FAST_BLOCK : padded);
     ps_code code = PS_OK;
-    scratch *threads = NULL;
     float *spectra = ps_cpu_allocate((size_t)(n_frames * half * stride), sizeof *spectra);
     PS_GO_ALLOC(error, spectra);
-    PS_GO(allocate_scratch(&system->cpu, n_frames, &threads, error));
-    for (int64_t i = 0; i < n_frames; i++) {
-        clear_sums(frames[i]);
-        frames[i]->cpu.dose = dose[i];
-    }
     for (int64_t first = 0; first < ps_fast_n_blocks(system); first += chunk_blocks) {
         int64_t left = ps_fast_n_blocks(system) - first;
         chunk c = {frames, n_frames, first, left < chunk_blocks ? left : chunk_blocks, stride, spectra};
         PS_GO(reduce_chunk(&c, spectra, threads, error));
     }
+done:
+    ps_cpu_free(spectra);
+    return code;
+}
+
+ps_code ps_fast_reduce(ps_frame *const *handles, int64_t n_frames, const double *dose, ps_error *error) {
+    PS_TRY(ps_cpu_reduce_require(handles, n_frames, dose, error));
+    if (n_frames == 0) return PS_OK;
+    ps_fast_frame *const *frames = (ps_fast_frame *const *)handles;
+    const ps_cpu_system *system = frames[0]->cpu.system;
+    ps_memory_plan plan;
+    PS_TRY(
+        ps_fast_memory_plan(&system->desc, system->methods, frames[0]->cpu.dtype, system->backend->budget_bytes, n_frames, &plan, error));
+    PS_TRY(ps_cpu_batch_require(&plan, n_frames, error));
+    ps_code code = PS_OK;
+    scratch *threads = NULL;
+    PS_GO(allocate_scratch(system, n_frames, &threads, error));
+    for (int64_t i = 0; i < n_frames; i++) {
+        clear_sums(frames[i]);
+        frames[i]->cpu.dose = dose[i];
+    }
+    PS_GO(reduce_chunks(frames, n_frames, (plan.pixels_per_chunk + PS_FAST_BLOCK - 1) / PS_FAST_BLOCK, threads, error));
     for (int64_t i = 0; i < n_frames; i++) {
         set_ssb_zero(frames[i]);
         frames[i]->cpu.is_reduced = true;
     }
 done:
-    free_scratch(&system->cpu, threads);
-    ps_cpu_free(spectra);
+    free_scratch(system, threads);
     return code;
 }

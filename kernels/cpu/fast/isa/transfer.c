@@ -105,6 +105,31 @@ static void soft_aperture(const ps_fast_pixels *pixels, const ps_fast_alias *ali
     }
 }
 
+/* The same for square pixels of at most most_square_pitch, where the edge is |u| <= 0.21 and 1 - sqrt(1 - u) a short series. */
+static const float most_square_pitch = 0.2f;
+
+static void square_aperture(const ps_fast_pixels *pixels, const ps_fast_alias *alias, const group *g, double sign, float *aperture) {
+    static const float c[] = {0.5f,          0.125f,         0.0625f,         0.0390625f,        0.02734375f,
+                              0.0205078125f, 0.01611328125f, 0.013092041016f, 0.01091003417969f, 0.009273529053f};
+    float scale = 1.0f / pixels->pitch[0];
+    for (int i = 0; i < POINTS; i++) {
+        float u = (float)(g->inside[i] - alias->q2 - 2.0 * sign * g->dot[i]), sum = c[9];
+        u = u < -0.25f ? -0.25f : u > 0.25f ? 0.25f : u;
+        for (int n = 8; n >= 0; n--) sum = sum * u + c[n];
+        float a = u * sum * scale + 0.5f;
+        aperture[i] = a < 0.0f ? 0.0f : a > 1.0f ? 1.0f : a;
+    }
+}
+
+/* A(k-q) and A(k+q). */
+static void edge_apertures(const ps_fast_pixels *pixels, const ps_fast_alias *alias, group *g) {
+    bool square = pixels->pitch[0] == pixels->pitch[1] && pixels->pitch[0] <= most_square_pitch;
+    void (*aperture)(const ps_fast_pixels *, const ps_fast_alias *, const group *, double, float *) =
+        square ? square_aperture : soft_aperture;
+    aperture(pixels, alias, g, -1.0, g->w1);
+    aperture(pixels, alias, g, 1.0, g->w2);
+}
+
 /* Multiplies aperture by sinc of 2 pi (rate (x.q + sign q2/2) - drift). */
 static void thicken(const ps_fast_alias *alias, const group *g, double sign, float *aperture) {
     double turns[POINTS], quarter_turns[POINTS];
@@ -214,6 +239,23 @@ static void constant_aperture(const uint8_t *positions, float *aperture) {
         for (int i = 0; i < PS_FAST_TILE; i++) aperture[t * PS_FAST_TILE + i] = positions[t] == INSIDE ? 1.0f : 0.0f;
 }
 
+/* Geometry and phases of up to GROUP tiles of a list. */
+static void fill_group(const ps_fast_pixels *pixels, const ps_fast_alias *alias, const float *factor, const tile_list *list, bool is_edge,
+                       int at, group *g) {
+    load_group(pixels, alias, factor, list->tiles + at, g);
+    if (is_edge) {
+        edge_apertures(pixels, alias, g);
+    } else {
+        constant_aperture(list->first + at, g->w1);
+        constant_aperture(list->second + at, g->w2);
+    }
+    if (alias->is_thick) {
+        thicken(alias, g, -1.0, g->w1);
+        thicken(alias, g, 1.0, g->w2);
+    }
+    form_phases(alias, g);
+}
+
 bool PS_FAST_NAME(ps_fast_transfer)(const ps_fast_pixels *pixels, const ps_fast_alias *alias, const float *factor, int64_t first, int64_t n,
                                     float *amplitude, float *phase) {
     tile_list lists[2]; /* edge, plain */
@@ -222,26 +264,12 @@ bool PS_FAST_NAME(ps_fast_transfer)(const ps_fast_pixels *pixels, const ps_fast_
     list_tiles(pixels, alias, first, n, &lists[0], &lists[1]);
     memset(phase, 0, (size_t)(2 * width) * sizeof *phase);
     if (amplitude) memset(amplitude, 0, (size_t)(2 * width) * sizeof *amplitude);
-    for (int which = 0; which < 2; which++) {
-        const tile_list *list = &lists[which];
-        for (int at = 0; at < list->n; at += GROUP) {
-            int n_tiles = list->n - at < GROUP ? list->n - at : GROUP;
-            load_group(pixels, alias, factor, list->tiles + at, &g);
-            if (which == 0) {
-                soft_aperture(pixels, alias, &g, -1.0, g.w1);
-                soft_aperture(pixels, alias, &g, 1.0, g.w2);
-            } else {
-                constant_aperture(list->first + at, g.w1);
-                constant_aperture(list->second + at, g.w2);
-            }
-            if (alias->is_thick) {
-                thicken(alias, &g, -1.0, g.w1);
-                thicken(alias, &g, 1.0, g.w2);
-            }
-            form_phases(alias, &g);
-            store_phase(&g, n_tiles, list->places + at, width, phase);
-            if (amplitude) store_amplitude(&g, n_tiles, list->places + at, width, amplitude);
+    for (int which = 0; which < 2; which++)
+        for (int at = 0; at < lists[which].n; at += GROUP) {
+            int n_tiles = lists[which].n - at < GROUP ? lists[which].n - at : GROUP;
+            fill_group(pixels, alias, factor, &lists[which], which == 0, at, &g);
+            store_phase(&g, n_tiles, lists[which].places + at, width, phase);
+            if (amplitude) store_amplitude(&g, n_tiles, lists[which].places + at, width, amplitude);
         }
-    }
     return lists[0].n + lists[1].n == 0;
 }
