@@ -10,6 +10,13 @@
 
 #include <cmocka.h>
 
+#include "contract/compare.h"
+
+const problem_size problem_sizes[PROBLEM_SIZES] = {
+    {"even scan", 8, 6, 14, 15, 2},   {"prime scan", 7, 11, 13, 12, 3},     {"one row", 1, 12, 12, 13, 2},
+    {"one column", 9, 1, 12, 12, 2},  {"no upsampling", 12, 10, 12, 12, 1}, {"two positions", 1, 2, 9, 9, 3},
+    {"many pixels", 4, 5, 41, 43, 2}, {"few pixels", 6, 5, 4, 5, 2},
+};
 const ps_strength problem_strengths[PROBLEM_STRENGTHS] = {{0.02, 0.02}, {0.3, 0.1}, {0.1, 0.1}, {3.0, 1.0}, {0.7, 0.7}};
 
 static uint32_t next_random(uint32_t *state) {
@@ -132,6 +139,19 @@ void problem_answer_of(const contract_backend *under_test, const problem *p, con
     problem_ask(&run, frame, answer);
     run.ops->frame_destroy(frame);
     problem_close(&run);
+}
+
+void problem_require_same(const contract_backend *b, const char *where, const problem_answer *found, const problem_answer *expected,
+                          bool exact) {
+    assert_int_equal(found->n, expected->n);
+    double difference = relative_difference(found->n, found->values, expected->values);
+    require_within(b->ops->name, where, "the answer", difference, exact ? 0.0 : b->tolerance.images);
+}
+
+void problem_require_refused(ps_code found, ps_error *error, ps_code code, const char *text) {
+    assert_int_equal(found, code);
+    if (!strstr(error->text, text)) fail_msg("'%s' does not say '%s'", error->text, text);
+    ps_error_clear(error);
 }
 
 void problem_answer_free(problem_answer *answer) {

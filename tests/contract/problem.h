@@ -19,6 +19,10 @@ typedef struct {
     int64_t rows, columns, detector_rows, detector_columns, upsampling;
 } problem_size;
 
+/* One of each kind: even, prime, one row, one column, no upsampling, two positions, many pixels, few. */
+enum { PROBLEM_SIZES = 8, PROBLEM_USUAL = 1, PROBLEM_NO_UPSAMPLING = 4, PROBLEM_MANY_PIXELS = 6 };
+extern const problem_size problem_sizes[PROBLEM_SIZES];
+
 typedef struct {
     ps_optics optics;
     ps_plan plan;
@@ -56,6 +60,11 @@ double problem_dose(const problem_run *run, ps_frame *frame);
 void problem_ask(const problem_run *run, ps_frame *frame, problem_answer *answer);
 /* All of the above for one frame. */
 void problem_answer_of(const contract_backend *under_test, const problem *p, const ps_backend_options *options, problem_answer *answer);
+/* Fails the test unless found is expected to the last bit (exact), or within the tolerance of images. */
+void problem_require_same(const contract_backend *b, const char *where, const problem_answer *found, const problem_answer *expected,
+                          bool exact);
+/* Fails the test unless a call ended with `code` and a message that says `text`; clears error. */
+void problem_require_refused(ps_code found, ps_error *error, ps_code code, const char *text);
 void problem_answer_free(problem_answer *answer);
 
 #endif
