@@ -202,7 +202,7 @@ static void expect(const histogram_case *c, const ps_histogram_map *map, const v
 }
 
 static int128 joined(uint64_t low, int64_t high) {
-    return (int128)low + ((int128)high << 32);
+    return (int128)low + (int128)high * ((int128)1 << 32);
 }
 
 static void check_sums(const histogram_case *c, const ps_histogram_moments *a, const ps_histogram_moments *b) {
