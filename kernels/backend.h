@@ -131,7 +131,8 @@ typedef struct {
     /* N of the asked methods, scales, the eigenbasis of the phase method (section 5). Both from one evaluation of the transfer. */
     ps_code (*system_prepare)(ps_system *system, ps_error *error);
 
-    /* One recording of `dtype` counts; values equal to ps_dtype_marker(dtype) count as 0 and are reported by frame_means. */
+    /* One recording of `dtype` counts; values equal to ps_dtype_marker(dtype) count as 0, and they and
+     * values that are not finite are reported by frame_means: a frame that holds some is not to be reduced with those pixels active. */
     ps_code (*frame_create)(ps_system *system, ps_dtype dtype, ps_frame **frame, ps_error *error);
     void (*frame_destroy)(ps_frame *frame);
     /* counts: [n_positions, detector_rows, detector_columns] of the frame's dtype; positions count through the scan row by row. Each

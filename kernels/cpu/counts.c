@@ -83,7 +83,7 @@ ps_code ps_cpu_frame_put(ps_frame *handle, int64_t first_position, int64_t n_pos
         for (int64_t position = 0; position < positions; position++) {                                     \
             const type *counts = (const type *)frame->counts + position * active + first;                  \
             for (int64_t i = 0; i < n; i++) {                                                              \
-                bool is_marked = has_marker && counts[i] == marker;                                        \
+                bool is_marked = (has_marker && counts[i] == marker) || !isfinite((double)counts[i]);      \
                 marked[i] += is_marked;                                                                    \
                 sum[i] += is_marked ? 0.0 : (double)counts[i];                                             \
             }                                                                                              \

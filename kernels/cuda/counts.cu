@@ -259,7 +259,7 @@ static __global__ void __launch_bounds__(MEANS_THREADS)
 #pragma unroll 8
     for (int64_t i = threadIdx.x; i < n_positions; i += MEANS_THREADS) {
         T value = scan[i];
-        bool is_marked = has_marker && value == marker;
+        bool is_marked = (has_marker && value == marker) || !isfinite((double)value);
         marked += is_marked;
         sum += is_marked ? 0.0 : (double)value;
     }
