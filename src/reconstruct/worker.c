@@ -133,21 +133,7 @@ static ps_code exclude(const worker *w, item *it, int32_t pixel, ps_error *error
     return PS_OK;
 }
 
-/* Floating types have no marker that a backend knows: what is not finite in an active pixel is found here. */
-static ps_code exclude_nonfinite(const worker *w, item *it, const ps_plan *plan, const ps_loader_chunk *chunk, ps_error *error) {
-    int64_t n_pixels = plan->desc.detector_rows * plan->desc.detector_columns;
-    ps_dtype dtype = w->work->run->dtype;
-    if (dtype != PS_F32 && dtype != PS_F64) return PS_OK;
-    for (int64_t p = 0; p < chunk->n_positions; p++)
-        for (int64_t i = 0; i < plan->desc.n_active; i++) {
-            int64_t at = p * n_pixels + plan->desc.active[i];
-            bool finite = dtype == PS_F32 ? isfinite(((const float *)chunk->counts)[at]) : isfinite(((const double *)chunk->counts)[at]);
-            if (!finite) PS_TRY(exclude(w, it, plan->desc.active[i], error));
-        }
-    return PS_OK;
-}
-
-static ps_code put_chunks(worker *w, item *it, const ps_plan *plan, ps_error *error) {
+static ps_code put_chunks(worker *w, item *it, ps_error *error) {
     for (;;) {
         ps_loader_chunk chunk;
         bool end;
@@ -156,8 +142,7 @@ static ps_code put_chunks(worker *w, item *it, const ps_plan *plan, ps_error *er
         if (end) return PS_OK;
         if (ps_stop_wanted()) return PS_FAIL(error, PS_E_INTERRUPTED, "%s", ps_stop_reason());
         double begin_s = ps_seconds();
-        ps_code code = exclude_nonfinite(w, it, plan, &chunk, error);
-        if (code == PS_OK) code = w->work->ops->frame_put(it->counts, chunk.first_position, chunk.n_positions, chunk.counts, error);
+        ps_code code = w->work->ops->frame_put(it->counts, chunk.first_position, chunk.n_positions, chunk.counts, error);
         it->seconds[PS_STAGE_PUT] += ps_seconds() - begin_s;
         ps_loader_release(w->work->loader);
         PS_TRY(code);
@@ -181,7 +166,7 @@ static ps_code load_item(worker *w, item *it, ps_prepared_system *prepared, ps_e
     PS_GO_ALLOC(error, it->mean);
     PS_GO(w->work->ops->frame_create(prepared->system, w->work->run->dtype, &it->counts, error));
     PS_GO(begin_loading(w, it->place, error));
-    code = put_chunks(w, it, plan, error);
+    code = put_chunks(w, it, error);
     it->seconds[PS_STAGE_READ] += ps_loader_seconds(w->work->loader);
     it->found = ps_loader_found(w->work->loader);
     if (code != PS_OK) ps_loader_cancel(w->work->loader);
