@@ -15,7 +15,7 @@
 const problem_size problem_sizes[PROBLEM_SIZES] = {
     {"even scan", 8, 6, 14, 15, 2},   {"prime scan", 7, 11, 13, 12, 3},     {"one row", 1, 12, 12, 13, 2},
     {"one column", 9, 1, 12, 12, 2},  {"no upsampling", 12, 10, 12, 12, 1}, {"two positions", 1, 2, 9, 9, 3},
-    {"many pixels", 4, 5, 41, 43, 2}, {"few pixels", 6, 5, 4, 5, 2},
+    {"many pixels", 4, 5, 41, 43, 2}, {"few pixels", 6, 5, 4, 5, 2},        {"large primes", 19, 17, 10, 11, 2},
 };
 const ps_strength problem_strengths[PROBLEM_STRENGTHS] = {{0.02, 0.02}, {0.3, 0.1}, {0.1, 0.1}, {3.0, 1.0}, {0.7, 0.7}};
 

@@ -1,40 +1,27 @@
 /* g = FFT over scan of counts / (positions * dose), docs/physics.md section 3, transposed so that a frequency's pixels lie together.
  *
- * A tile of slots at a time: counts less their mean become float scans, each is transformed by FFTW (real to half-plane), and the
- * TILE values of every frequency are written side by side. Without its mean, a scan's rounding errors are those of its contrast. */
-#include <complex.h>
-#include <fftw3.h>
+ * A tile of slots at a time: counts less their mean become float scans, each is transformed, and the TILE values of every frequency
+ * are written side by side. Without its mean, a scan's rounding errors are those of its contrast. */
 #include <omp.h>
-#include <string.h>
 
+#include "kernels/cpu/fast/dft.h"
 #include "kernels/cpu/fast/fast.h"
 #include "kernels/cpu/memory.h"
 
-enum { ALIGN_FLOATS = 16 };
-
-/* Floats between the scans of a tile, and complex numbers between their half-planes: multiples of a cache line, so that one plan fits all.
- */
-static int64_t scan_stride(const ps_system_desc *desc) {
-    return (ps_cpu_positions(desc) + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
-}
-
-static int64_t half_stride(const ps_system_desc *desc) {
-    return (desc->scan_rows * ps_cpu_half_columns(desc) + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
-}
-
+/* Scans, half-planes and the transform's scratch of one tile. */
 static size_t thread_floats(const ps_system_desc *desc) {
-    return (size_t)(PS_FAST_TILE * (scan_stride(desc) + 2 * half_stride(desc)));
+    return (size_t)(PS_FAST_TILE * (ps_fast_scan_stride(desc) + 2 * ps_fast_half_stride(desc)) + ps_fast_dft_scratch(desc));
 }
 
 size_t ps_fast_spectra_bytes(const ps_system_desc *desc) {
-    return (size_t)ps_cpu_max_threads() * thread_floats(desc) * sizeof(float);
+    return (size_t)ps_cpu_max_threads() * thread_floats(desc) * sizeof(float) + ps_fast_dft_bytes(desc);
 }
 
-/* to: floats of slot `slot` of the first frequency; the imaginary plane follows at `width`. spectra: [TILE, half_stride]. */
-static void scatter(const ps_fast_frame *frame, int64_t slot, int64_t n, const float complex *spectra, int64_t stride, int64_t width,
-                    float *to) {
+/* to: floats of slot `slot` of the first frequency; the imaginary plane follows at `width`. spectra: [TILE, apart]. */
+static void scatter(const ps_fast_frame *frame, int64_t slot, int64_t n, const float complex *spectra, int64_t apart, int64_t stride,
+                    int64_t width, float *to) {
     const ps_system_desc *desc = &frame->cpu.system->desc;
-    int64_t half = desc->scan_rows * ps_cpu_half_columns(desc), apart = half_stride(desc);
+    int64_t half = desc->scan_rows * ps_cpu_half_columns(desc);
     float scale = (float)(1.0 / ((double)ps_cpu_positions(desc) * frame->cpu.dose));
     for (int64_t i = 0; i < half; i++)
         for (int64_t p = 0; p < PS_FAST_TILE; p++) {
@@ -48,36 +35,33 @@ static void scatter(const ps_fast_frame *frame, int64_t slot, int64_t n, const f
     }
 }
 
-static void transform_tile(const ps_fast_frame *frame, int64_t slot, fftwf_plan plan, int64_t stride, int64_t width, float *scratch,
+static void transform_tile(const ps_fast_frame *frame, int64_t slot, const ps_fast_dft *dft, int64_t stride, int64_t width, float *scratch,
                            float *to) {
-    const ps_system_desc *desc = &frame->cpu.system->desc;
-    int64_t left = desc->n_active - slot, n = left < PS_FAST_TILE ? left : PS_FAST_TILE, apart = scan_stride(desc);
-    float complex *spectra = (float complex *)(scratch + PS_FAST_TILE * apart);
-    ps_cpu_scans_f32(&frame->cpu, slot, n, true, apart, scratch);
-    for (int64_t p = 0; p < n; p++) fftwf_execute_dft_r2c(plan, scratch + p * apart, spectra + p * half_stride(desc));
-    scatter(frame, slot, n, spectra, stride, width, to);
+    int64_t left = frame->cpu.system->desc.n_active - slot, n = left < PS_FAST_TILE ? left : PS_FAST_TILE;
+    float complex *spectra = (float complex *)(scratch + PS_FAST_TILE * dft->scan_stride);
+    float *spare = (float *)(spectra + PS_FAST_TILE * dft->half_stride);
+    ps_cpu_scans_f32(&frame->cpu, slot, n, true, dft->scan_stride, scratch);
+    for (int64_t p = 0; p < n; p++) ps_fast_dft_run(dft, scratch + p * dft->scan_stride, spectra + p * dft->half_stride, spare);
+    scatter(frame, slot, n, spectra, dft->half_stride, stride, width, to);
 }
 
 ps_code ps_fast_spectra(const ps_fast_frame *frame, int64_t first, int64_t n, int64_t stride, float *half, ps_error *error) {
     const ps_fast_system *system = (const ps_fast_system *)frame->cpu.system;
-    const ps_system_desc *desc = &system->cpu.desc;
     int n_threads = system->cpu.backend->n_threads;
-    size_t per_thread = thread_floats(desc);
+    size_t per_thread = thread_floats(&system->cpu.desc);
+    ps_fast_dft dft = {0};
     ps_code code = PS_OK;
-    fftwf_plan plan = NULL;
     float *scratch = ps_cpu_allocate((size_t)n_threads * per_thread, sizeof *scratch);
     PS_GO_ALLOC(error, scratch);
-    plan = fftwf_plan_dft_r2c_2d((int)desc->scan_rows, (int)desc->scan_columns, scratch,
-                                 (float complex *)(scratch + PS_FAST_TILE * scan_stride(desc)), FFTW_ESTIMATE);
-    PS_GO_ALLOC(error, plan);
+    PS_GO(ps_fast_dft_init(&system->cpu.desc, system->isa, &dft, error));
 #pragma omp parallel for schedule(dynamic) num_threads(n_threads)
     for (int64_t at = 0; at < n; at += PS_FAST_TILE) {
         int64_t block = at / PS_FAST_BLOCK, width = ps_fast_block_width(system, first / PS_FAST_BLOCK + block);
         float *to = half + block * 2 * PS_FAST_BLOCK + at % PS_FAST_BLOCK;
-        transform_tile(frame, first + at, plan, stride, width, scratch + (size_t)omp_get_thread_num() * per_thread, to);
+        transform_tile(frame, first + at, &dft, stride, width, scratch + (size_t)omp_get_thread_num() * per_thread, to);
     }
 done:
-    if (plan) fftwf_destroy_plan(plan);
+    ps_fast_dft_release(&dft);
     ps_cpu_free(scratch);
     return code;
 }

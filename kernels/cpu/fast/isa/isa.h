@@ -77,6 +77,10 @@ typedef struct {
     bool (*solve_shifted)(int n, const double *reduced, double mu, const double *c, double *y, double *pivots, double *explained,
                           double *trace);
 
+    /* c = a b. a: [m, k], b: [k, n], c: [m, n], rows at these strides in floats; n: a multiple of TILE. */
+    void (*multiply)(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_stride, const float *b, int64_t b_stride, float *c,
+                     int64_t c_stride);
+
     /* phase: [n] atan2 of (imaginary, real); sums, squares: [n] phase and its square are added. */
     void (*add_phases)(int64_t n, const float *real, const float *imaginary, double *sums, double *squares);
 } ps_fast_isa;

@@ -25,5 +25,6 @@ const ps_fast_isa PS_FAST_NAME(ps_fast_isa) = {
     .to_basis = PS_FAST_NAME(ps_fast_to_basis),
     .from_basis = PS_FAST_NAME(ps_fast_from_basis),
     .solve_shifted = PS_FAST_NAME(ps_fast_solve_shifted),
+    .multiply = PS_FAST_NAME(ps_fast_multiply),
     .add_phases = PS_FAST_NAME(ps_fast_add_phases),
 };

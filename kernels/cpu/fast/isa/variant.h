@@ -25,6 +25,8 @@ void PS_FAST_NAME(ps_fast_to_basis)(int n, const double *matrix, const double *r
 void PS_FAST_NAME(ps_fast_from_basis)(int n, const double *matrix, const double *reduced, double *vectors);
 bool PS_FAST_NAME(ps_fast_solve_shifted)(int n, const double *reduced, double mu, const double *c, double *y, double *pivots,
                                          double *explained, double *trace);
+void PS_FAST_NAME(ps_fast_multiply)(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_stride, const float *b, int64_t b_stride,
+                                    float *c, int64_t c_stride);
 void PS_FAST_NAME(ps_fast_add_phases)(int64_t n, const float *real, const float *imaginary, double *sums, double *squares);
 
 #endif
