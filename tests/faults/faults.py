@@ -2,7 +2,7 @@
 """Fault injection: whatever hits a run, its output tells the truth, and --resume finishes it to the same bytes.
 
 usage: faults.py PROGRAM INJECT_LIBRARY SERIES_FOLDER GROUP [--seed N] [--kills N]
-GROUP: kill, signals, space, read, memory, data. Needs h5py and numpy. Prints the faults tried and survived.
+GROUP: kill, signals, space, read, memory, data, device (PROGRAM is then the one that loses devices). Needs h5py and numpy. Prints the faults tried and survived.
 """
 import argparse
 import contextlib
@@ -295,6 +295,27 @@ def test_data(series, choose, arguments, count):
         output.unlink()
 
 
+def test_device(series, choose, arguments, count):
+    def lose(ranks, after, allowed, what, n_ranks=2):
+        os.environ.update(PS_LOST_RANKS=str(ranks), PS_LOST_AFTER=str(after))
+        return check(series.run(series.folder / "lost.h5", ["--resume"], ranks=n_ranks), allowed, what)
+
+    for ranks, after in ((2, 0), (2, 2), (1, 1)):
+        what = f"ranks of mask {ranks} lose their device after {after} frames"
+        text = lose(ranks, after, [0], what)
+        expect_text(text, ["gave its frames back: the device fell off the bus"], what)
+        if series.check_truth(series.folder / "lost.h5") != [DONE] * N_FRAMES:
+            raise Failure(f"{what}: the other rank has not done their frames:\n{text}")
+        count(what, True)
+        (series.folder / "lost.h5").unlink()
+    lose(7, 1, [1], "every device is lost", n_ranks=3)
+    n_done = series.check_truth(series.folder / "lost.h5").count(DONE)
+    if not 0 < n_done < N_FRAMES:
+        raise Failure(f"every device lost: {n_done} frames done, expected some")
+    lose(0, 0, [0], "resume after every device was lost")
+    count(f"every device lost after {n_done} frames: exit 1", True)
+
+
 def states_of(path):
     with h5py.File(path, "r") as file:
         return file["entry/frames/state"][()].tolist()
@@ -307,7 +328,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kills", type=int, default=30)
     arguments = parser.parse_args()
-    groups = {"kill": test_kill, "signals": test_signals, "space": test_space, "read": test_read, "memory": test_memory, "data": test_data}
+    groups = {"kill": test_kill, "signals": test_signals, "space": test_space, "read": test_read, "memory": test_memory, "data": test_data,
+              "device": test_device}
     n_tried = n_struck = 0
 
     def count(text, struck):
@@ -317,6 +339,7 @@ def main():
         print(f"  survived: {text}", flush=True)
 
     with tempfile.TemporaryDirectory(prefix="ptyseries-faults-") as folder:
+        os.environ.update(PS_LOST_RANKS="0", PS_LOST_AFTER="0")
         try:
             series = Series(arguments, Path(folder))
             groups[arguments.group](series, random.Random(arguments.seed), arguments, count)
