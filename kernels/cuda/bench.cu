@@ -7,12 +7,20 @@ enum { THREADS = 256, CHAINS = 8, STEPS = 4096 };
 
 /* --- ceilings --- */
 
+/* Keeps the compiler from moving a clock reading across the arithmetic. */
+__device__ inline void settle(float x) {
+    asm volatile("" ::"f"(x) : "memory");
+}
+__device__ inline void settle(double x) {
+    asm volatile("" ::"d"(x) : "memory");
+}
+
 /* Independent chains of fused multiply-adds; every thread runs CHAINS * STEPS. cycles: of the first block. */
 template <typename Real> static __global__ void __launch_bounds__(THREADS) fma_kernel(Real a, Real b, Real *out, long long *cycles) {
     Real x[CHAINS];
-    long long begin = clock64();
 #pragma unroll
-    for (int i = 0; i < CHAINS; i++) x[i] = (Real)(threadIdx.x + i);
+    for (int i = 0; i < CHAINS; i++) settle(x[i] = (Real)(threadIdx.x + i));
+    long long begin = clock64();
 #pragma unroll 1
     for (int step = 0; step < STEPS / 16; step++)
 #pragma unroll
@@ -22,8 +30,9 @@ template <typename Real> static __global__ void __launch_bounds__(THREADS) fma_k
     Real sum = (Real)0;
 #pragma unroll
     for (int i = 0; i < CHAINS; i++) sum += x[i];
-    if (sum == (Real)-1) out[threadIdx.x] = sum;
+    settle(sum);
     if (blockIdx.x == 0 && threadIdx.x == 0) *cycles = clock64() - begin;
+    if (sum == (Real)-1) out[threadIdx.x] = sum;
 }
 
 static __global__ void __launch_bounds__(THREADS) mma_kernel(double a, double b, double *out) {

@@ -1,9 +1,10 @@
 /* What the files of the CUDA backend share: the backend, a prepared system, a frame, and how memory and errors are handled.
  *
- * Pixels live in *slots*. Active pixels are taken in bands of four detector rows, inside a band column by column, and cut into
- * tiles of 32: the lanes of a warp hold neighbours on the detector, so that the overlap of two apertures covers whole tiles. A
- * band's last tile is padded with slots that hold no pixel. g is kept as [tile, spectrum, 32] complex64: one frequency at one tile
- * is 256 contiguous bytes. `spectrum` counts through the stored half-plane [scan_rows, scan_columns/2 + 1].
+ * Pixels live in *slots*. The active part of the detector is cut into bands of four rows and a band, from its first active column
+ * on, into tiles of eight columns; lane 4 c + r of a warp holds row r, column c of a tile. So the lanes of a warp hold neighbours, the
+ * overlap of two apertures covers a run of tiles in each band, and a lane stays in one detector row along a band. Slots that hold no
+ * active pixel (the disc's rim, bad pixels) carry aperture and weight 0. g is kept as [tile, spectrum, 32] complex64: one frequency
+ * at one tile is 256 contiguous bytes. `spectrum` counts through the stored half-plane [scan_rows, scan_columns/2 + 1].
  *
  * Every kernel is compiled without contraction of a*b + c (-fmad=false); a fused operation is written fma(). So one source
  * expression rounds the same in every instantiation, and results do not depend on how many frames share a launch. */
@@ -21,7 +22,8 @@ extern "C" {
 enum {
     PS_CUDA_LANES = 32,
     PS_CUDA_BAND_ROWS = 4,
-    PS_CUDA_SEGMENT_TILES = 32, /* float sums over pixels are merged into double after this many tiles, wherever chunks of g end */
+    PS_CUDA_TILE_COLUMNS = 8,
+    PS_CUDA_SEGMENT_TILES = 32, /* float sums over pixels are merged into double after whole bands of at least so many tiles */
     PS_CUDA_CHI_TERMS = 28,     /* p^i s^j with i + j <= 6 */
     PS_CUDA_UPLOAD_BUFFERS = 2
 };
@@ -96,7 +98,7 @@ typedef struct {
     double width;            /* semiangle / pitch when the pitches are equal */
     double thick_u, thick_v; /* wavelength * thickness * |e|^2 */
     double tilt_u, tilt_v;   /* thickness * (e . tilt) */
-    float edge_u_f32, edge_v_f32, width_f32;
+    float edge_u_f32, inverse_edge_v, width_f32;
     float reach2, inner2; /* rho^2 beyond which the aperture is 0, up to which it is 1; inner2 < 0: nowhere */
     bool equal_pitch, is_thick, mirrored;
 } ps_cuda_geometry;
@@ -107,12 +109,10 @@ __host__ __device__ constexpr int ps_cuda_chi_index(int i, int j) {
 }
 
 typedef struct {
-    float u, v, half_u, half_v; /* centre from k = 0 and half size, detector pixels */
-} ps_cuda_tile;
-
-typedef struct {
-    double u; /* first row from k = 0, detector pixels */
+    double u, v;            /* first row, first column from k = 0, detector pixels */
+    float middle_u, half_u; /* of its rows */
     int32_t first_tile, n_tiles;
+    bool ends_segment;
 } ps_cuda_band;
 
 typedef struct {
@@ -131,16 +131,16 @@ typedef struct {
     bool sums_power;
 } ps_cuda_task;
 
+/* What a reduction needs of a pixel, in one load. */
+struct __align__(16) ps_cuda_pixel {
+    double chi;             /* quarter turns at k */
+    float aperture, weight; /* 0 where the slot holds no pixel */
+};
+
 typedef struct {
-    const double *chi;         /* [n_slots] quarter turns at k */
-    const double *v;           /* [n_slots] column from k = 0, detector pixels */
-    const double *root;        /* [n_slots] aperture * sqrt(weight); 0 where the slot holds no pixel */
-    const float *aperture;     /* [n_slots] */
-    const float *weight;       /* [n_slots] 0 where the slot holds no pixel */
-    const uint8_t *row;        /* [n_slots] row inside the band */
-    const ps_cuda_tile *tiles; /* [n_tiles] */
-    const ps_cuda_band *bands; /* [n_bands] */
-    const int32_t *tile_band;  /* [n_tiles] */
+    const ps_cuda_pixel *pixels; /* [n_slots] */
+    const double *root;          /* [n_slots] aperture * sqrt(weight) */
+    const ps_cuda_band *bands;   /* [n_bands] */
     int32_t n_tiles, n_bands;
 } ps_cuda_pixels;
 
@@ -160,10 +160,10 @@ enum { PS_CUDA_SMALL = 8, PS_CUDA_CLASSES = PS_CUDA_SMALL + 1 };
 /* Host side of the pixel layout. */
 typedef struct {
     int64_t n_tiles, n_bands, n_slots;
-    int32_t *slot_pixel; /* [n_slots] caller's active pixel, -1: none */
-    ps_cuda_tile *tiles;
-    ps_cuda_band *bands;
-    int32_t *tile_band;
+    int64_t largest_segment;   /* tiles */
+    int32_t *slot_pixel;       /* [n_slots] caller's active pixel, -1: none */
+    int32_t *slot_detector;    /* [n_slots] detector pixel; of a slot without one some active pixel's */
+    ps_cuda_band *bands;       /* [n_bands] */
     double origin_u, origin_v; /* detector index of k = 0 */
 } ps_cuda_layout;
 
@@ -190,7 +190,6 @@ typedef struct {
     ps_cuda_geometry geometry;
     ps_frequency *frequencies; /* host, [n_frequencies] */
     double *apertures;         /* host, [n_active] A(k) */
-    int32_t *slot_detector;    /* host, [n_slots] detector pixel */
     int64_t n_spectrum, n_positions;
     int64_t zero_alias;  /* the alias that is the image's zero frequency, -1: none */
     int64_t fft_batch;   /* pixels per forward transform */
@@ -202,13 +201,10 @@ typedef struct {
 
     void *memory; /* one block; everything below lies in it */
     size_t memory_bytes;
-    double *d_chi, *d_v, *d_root;
-    float *d_aperture, *d_weight;
-    uint8_t *d_row;
+    ps_cuda_pixel *d_pixels;
+    double *d_root;
     int32_t *d_slot_pixel, *d_slot_detector;
-    ps_cuda_tile *d_tiles;
     ps_cuda_band *d_bands;
-    int32_t *d_tile_band;
     ps_cuda_frequency *d_frequencies;
     double *d_alias_u, *d_alias_v;
     double *d_prior_phase, *d_prior_complex;   /* [n_aliases] */

@@ -32,24 +32,26 @@ ps_code ps_cuda_frame_power(ps_frame *handle, double *power, ps_error *error) {
     return code;
 }
 
-/* Side bands without A(k), in double: [n_aliases, n_slots, 2]. One slot and alias a thread. */
+/* Side bands without A(k), in double: [n_aliases, n_slots, 2]. A block takes the slots of one band and one alias. */
 static __global__ void __launch_bounds__(THREADS) transfer_kernel(const __grid_constant__ ps_cuda_geometry g, ps_cuda_pixels pixels,
                                                                   ps_cuda_aliases aliases, int64_t first_alias, double2 *sides) {
-    int64_t slot = (int64_t)blockIdx.x * THREADS + threadIdx.x, n_slots = (int64_t)pixels.n_tiles * PS_CUDA_LANES,
-            alias = first_alias + blockIdx.y;
-    if (slot >= n_slots) return;
-    double u = pixels.bands[pixels.tile_band[slot / PS_CUDA_LANES]].u + pixels.row[slot], v = pixels.v[slot];
-    for (int side = 0; side < 2; side++) {
-        ps_row_terms<double> terms;
-        double2 t;
-        ps_form_row_terms(g, u, aliases.u[alias], aliases.v[alias], side ? -1.0 : 1.0, &terms);
-        ps_transfer(g, terms, v - terms.s0, fma(terms.y1, v, terms.y0), pixels.chi[slot], 1.0, true, &t.x, &t.y);
-        sides[((int64_t)blockIdx.y * n_slots + slot) * 2 + side] = t;
+    const ps_cuda_band band = pixels.bands[blockIdx.x];
+    int64_t n_slots = (int64_t)pixels.n_tiles * PS_CUDA_LANES, alias = first_alias + blockIdx.y;
+    for (int i = threadIdx.x; i < band.n_tiles * PS_CUDA_LANES; i += THREADS) {
+        double u = band.u + i % PS_CUDA_BAND_ROWS, v = band.v + i / PS_CUDA_BAND_ROWS;
+        int64_t slot = (int64_t)band.first_tile * PS_CUDA_LANES + i;
+        for (int side = 0; side < 2; side++) {
+            ps_row_terms terms;
+            double2 t;
+            ps_form_row_terms(g, u, aliases.u[alias], aliases.v[alias], side ? -1.0 : 1.0, &terms);
+            ps_transfer(g, terms, v - terms.place, fma(terms.y1, v, terms.y0), pixels.pixels[slot].chi, 1.0, true, &t.x, &t.y);
+            sides[((int64_t)blockIdx.y * n_slots + slot) * 2 + side] = t;
+        }
     }
 }
 
 static ps_code launch_transfer(const ps_cuda_system *system, const ps_frequency *f, double2 *d_sides, ps_error *error) {
-    dim3 grid((unsigned)ps_cuda_blocks(system->layout.n_slots, THREADS), (unsigned)f->n_aliases);
+    dim3 grid((unsigned)system->layout.n_bands, (unsigned)f->n_aliases);
     PS_CUDA_LAUNCH(error, transfer_kernel, grid, THREADS, 0, system->backend->compute, system->geometry, ps_cuda_system_pixels(system),
                    ps_cuda_system_aliases(system), f->first_alias, d_sides);
     return PS_CUDA(error, cudaStreamSynchronize(system->backend->compute));

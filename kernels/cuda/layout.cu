@@ -56,7 +56,7 @@ void ps_cuda_geometry_build(const ps_probe *probe, const double direction_u[2], 
     g->edge_u = ratio * ratio * square_length(direction_u);
     g->edge_v = ratio * ratio * square_length(direction_v);
     g->edge_u_f32 = (float)g->edge_u;
-    g->edge_v_f32 = (float)g->edge_v;
+    g->inverse_edge_v = (float)(1.0 / g->edge_v);
     g->semiangle_rad = probe->semiangle_rad;
     g->width = probe->semiangle_rad / probe->pitch_rad[0];
     g->width_f32 = (float)g->width;
@@ -162,88 +162,97 @@ static ps_code check_turns(const ps_probe *probe, ps_error *error) {
     return PS_OK;
 }
 
+/* Rows and columns that active pixels span. */
 typedef struct {
-    int32_t band, column, row, pixel;
-} placed;
+    int32_t first_row, last_row;
+    int32_t *first_column, *last_column; /* [bands]; none: first > last */
+    int32_t n_bands;
+} extents;
 
-static int compare_placed(const void *a, const void *b) {
-    const placed *x = (const placed *)a, *y = (const placed *)b;
-    if (x->band != y->band) return x->band < y->band ? -1 : 1;
-    if (x->column != y->column) return x->column < y->column ? -1 : 1;
-    return (x->row > y->row) - (x->row < y->row);
-}
-
-static void sort_pixels(const ps_system_desc *desc, placed *pixels) {
-    int32_t first_row = (int32_t)(desc->active[0] / desc->detector_columns);
+static ps_code find_extents(const ps_system_desc *desc, extents *e, ps_error *error) {
+    e->first_row = (int32_t)(desc->active[0] / desc->detector_columns); /* active pixels are in ascending order */
+    e->last_row = (int32_t)(desc->active[desc->n_active - 1] / desc->detector_columns);
+    e->n_bands = (e->last_row - e->first_row) / PS_CUDA_BAND_ROWS + 1;
+    e->first_column = (int32_t *)malloc((size_t)e->n_bands * sizeof *e->first_column);
+    e->last_column = (int32_t *)malloc((size_t)e->n_bands * sizeof *e->last_column);
+    if (!e->first_column || !e->last_column)
+        return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %d bands of pixels", e->n_bands);
+    for (int32_t band = 0; band < e->n_bands; band++) {
+        e->first_column[band] = INT32_MAX;
+        e->last_column[band] = -1;
+    }
     for (int64_t i = 0; i < desc->n_active; i++) {
         int32_t row = (int32_t)(desc->active[i] / desc->detector_columns), column = (int32_t)(desc->active[i] % desc->detector_columns);
-        if (row < first_row) first_row = row;
-        pixels[i].row = row;
-        pixels[i].column = column;
-        pixels[i].pixel = (int32_t)i;
+        int32_t band = (row - e->first_row) / PS_CUDA_BAND_ROWS;
+        if (column < e->first_column[band]) e->first_column[band] = column;
+        if (column > e->last_column[band]) e->last_column[band] = column;
     }
-    for (int64_t i = 0; i < desc->n_active; i++) pixels[i].band = (pixels[i].row - first_row) / PS_CUDA_BAND_ROWS;
-    qsort(pixels, (size_t)desc->n_active, sizeof *pixels, compare_placed);
+    return PS_OK;
 }
 
-static ps_cuda_tile tile_of(const ps_cuda_layout *layout, const placed *pixels, int64_t n) {
-    int32_t first_row = pixels[0].row, last_row = pixels[0].row;
-    for (int64_t i = 0; i < n; i++) {
-        if (pixels[i].row < first_row) first_row = pixels[i].row;
-        if (pixels[i].row > last_row) last_row = pixels[i].row;
-    }
-    ps_cuda_tile tile;
-    tile.u = (float)(0.5 * (first_row + last_row) - layout->origin_u);
-    tile.v = (float)(0.5 * (pixels[0].column + pixels[n - 1].column) - layout->origin_v);
-    tile.half_u = 0.5f * (float)(last_row - first_row) + 1e-4f;
-    tile.half_v = 0.5f * (float)(pixels[n - 1].column - pixels[0].column) + 1e-4f;
-    return tile;
+static int32_t tiles_of(const extents *e, int32_t band) {
+    int32_t columns = e->last_column[band] - e->first_column[band] + 1;
+    return columns > 0 ? (columns + PS_CUDA_TILE_COLUMNS - 1) / PS_CUDA_TILE_COLUMNS : 0;
 }
 
-/* Cuts the sorted pixels into bands and tiles; only counts where the arrays are NULL. */
-static void cut_tiles(const placed *pixels, int64_t n_active, int32_t first_row, ps_cuda_layout *layout) {
-    layout->n_tiles = layout->n_bands = 0;
-    for (int64_t first = 0; first < n_active;) {
-        int64_t end = first;
-        while (end < n_active && pixels[end].band == pixels[first].band) end++;
-        int64_t n_tiles = ps_cuda_blocks(end - first, PS_CUDA_LANES);
-        if (layout->bands) {
-            ps_cuda_band *band = &layout->bands[layout->n_bands];
-            band->u = first_row + PS_CUDA_BAND_ROWS * pixels[first].band - layout->origin_u;
-            band->first_tile = (int32_t)layout->n_tiles;
-            band->n_tiles = (int32_t)n_tiles;
-        }
-        for (int64_t t = 0; t < n_tiles && layout->tiles; t++) {
-            int64_t from = first + t * PS_CUDA_LANES, n = end - from < PS_CUDA_LANES ? end - from : (int64_t)PS_CUDA_LANES;
-            layout->tiles[layout->n_tiles + t] = tile_of(layout, pixels + from, n);
-            layout->tile_band[layout->n_tiles + t] = (int32_t)layout->n_bands;
-            for (int64_t lane = 0; lane < PS_CUDA_LANES; lane++)
-                layout->slot_pixel[(layout->n_tiles + t) * PS_CUDA_LANES + lane] = lane < n ? pixels[from + lane].pixel : -1;
-        }
+/* Bands without an active pixel are left out; band_index: [e->n_bands] place of each band, -1: none. */
+static void place_bands(const extents *e, ps_cuda_layout *layout, int32_t *band_index) {
+    int64_t segment = 0;
+    for (int32_t i = 0; i < e->n_bands; i++) {
+        int32_t n_tiles = tiles_of(e, i);
+        band_index[i] = n_tiles > 0 ? (int32_t)layout->n_bands : -1;
+        if (n_tiles == 0) continue;
+        int32_t row = e->first_row + PS_CUDA_BAND_ROWS * i, rows = e->last_row - row + 1;
+        if (rows > PS_CUDA_BAND_ROWS) rows = PS_CUDA_BAND_ROWS;
+        ps_cuda_band *band = &layout->bands[layout->n_bands++];
+        band->u = row - layout->origin_u;
+        band->v = e->first_column[i] - layout->origin_v;
+        band->middle_u = (float)(band->u + 0.5 * (rows - 1));
+        band->half_u = 0.5f * (float)(rows - 1) + 1e-4f;
+        band->first_tile = (int32_t)layout->n_tiles;
+        band->n_tiles = n_tiles;
         layout->n_tiles += n_tiles;
-        layout->n_bands++;
-        first = end;
+        segment += n_tiles;
+        band->ends_segment = segment >= PS_CUDA_SEGMENT_TILES || i + 1 == e->n_bands;
+        if (segment > layout->largest_segment) layout->largest_segment = segment;
+        if (band->ends_segment) segment = 0;
     }
     layout->n_slots = layout->n_tiles * PS_CUDA_LANES;
 }
 
+static void place_pixels(const ps_system_desc *desc, const extents *e, const int32_t *band_index, ps_cuda_layout *layout) {
+    for (int64_t slot = 0; slot < layout->n_slots; slot++) {
+        layout->slot_pixel[slot] = -1;
+        layout->slot_detector[slot] = desc->active[0];
+    }
+    for (int64_t i = 0; i < desc->n_active; i++) {
+        int32_t row = (int32_t)(desc->active[i] / desc->detector_columns) - e->first_row, band = row / PS_CUDA_BAND_ROWS;
+        int32_t column = (int32_t)(desc->active[i] % desc->detector_columns) - e->first_column[band];
+        int64_t tile = layout->bands[band_index[band]].first_tile + column / PS_CUDA_TILE_COLUMNS;
+        int64_t slot = tile * PS_CUDA_LANES + column % PS_CUDA_TILE_COLUMNS * PS_CUDA_BAND_ROWS + row % PS_CUDA_BAND_ROWS;
+        layout->slot_pixel[slot] = (int32_t)i;
+        layout->slot_detector[slot] = desc->active[i];
+    }
+}
+
 static ps_code build_tiles(const ps_system_desc *desc, ps_cuda_layout *layout, ps_error *error) {
-    placed *pixels = (placed *)malloc((size_t)desc->n_active * sizeof *pixels);
-    if (!pixels) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %lld active pixels", (long long)desc->n_active);
-    sort_pixels(desc, pixels);
-    int32_t first_row = pixels[0].row;
-    for (int64_t i = 0; i < desc->n_active; i++)
-        if (pixels[i].row < first_row) first_row = pixels[i].row;
-    cut_tiles(pixels, desc->n_active, first_row, layout);
-    layout->tiles = (ps_cuda_tile *)malloc((size_t)layout->n_tiles * sizeof *layout->tiles);
-    layout->tile_band = (int32_t *)malloc((size_t)layout->n_tiles * sizeof *layout->tile_band);
-    layout->bands = (ps_cuda_band *)malloc((size_t)layout->n_bands * sizeof *layout->bands);
+    extents e = {};
+    int32_t *band_index = NULL;
+    ps_code code = PS_OK;
+    PS_GO(find_extents(desc, &e, error));
+    band_index = (int32_t *)malloc((size_t)e.n_bands * sizeof *band_index);
+    layout->bands = (ps_cuda_band *)calloc((size_t)e.n_bands, sizeof *layout->bands);
+    PS_GO_ALLOC(error, band_index && layout->bands);
+    place_bands(&e, layout, band_index);
     layout->slot_pixel = (int32_t *)malloc((size_t)layout->n_slots * sizeof *layout->slot_pixel);
-    bool allocated = layout->tiles && layout->tile_band && layout->bands && layout->slot_pixel;
-    if (allocated) cut_tiles(pixels, desc->n_active, first_row, layout);
-    free(pixels);
-    if (!allocated) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %lld tiles of pixels", (long long)layout->n_tiles);
-    return PS_OK;
+    layout->slot_detector = (int32_t *)malloc((size_t)layout->n_slots * sizeof *layout->slot_detector);
+    PS_GO_ALLOC(error, layout->slot_pixel && layout->slot_detector);
+    place_pixels(desc, &e, band_index, layout);
+done:
+    free(e.first_column);
+    free(e.last_column);
+    free(band_index);
+    return code;
 }
 
 ps_code ps_cuda_layout_build(const ps_system_desc *desc, ps_cuda_layout *layout, ps_cuda_geometry *geometry, ps_error *error) {
@@ -263,8 +272,7 @@ ps_code ps_cuda_layout_build(const ps_system_desc *desc, ps_cuda_layout *layout,
 
 void ps_cuda_layout_free(ps_cuda_layout *layout) {
     free(layout->slot_pixel);
-    free(layout->tiles);
+    free(layout->slot_detector);
     free(layout->bands);
-    free(layout->tile_band);
     memset(layout, 0, sizeof *layout);
 }

@@ -38,6 +38,8 @@ ps_cuda_aliases ps_cuda_system_aliases(const ps_cuda_system *system);
  * tasks, normal and basis elements. */
 void ps_cuda_system_carve(ps_cuda_system *system, ps_cuda_arena *arena);
 ps_code ps_cuda_system_fill(ps_cuda_system *system, const ps_system_desc *desc, ps_error *error); /* needs the arrays set */
+/* What depends on weights: [n_active], NULL: 1. */
+ps_code ps_cuda_system_send_pixels(ps_cuda_system *system, const double *weights, ps_error *error);
 
 /* workspace.cu */
 /* Bytes of scratch that the system's largest operation needs. */
@@ -48,8 +50,10 @@ ps_code ps_cuda_workspace_ensure(ps_cuda_system *system, int64_t n_frames, int64
 void ps_cuda_workspace_release(ps_cuda_system *system);
 /* The scratch of any operation but the forward transform's. */
 ps_cuda_arena ps_cuda_scratch(const ps_cuda_system *system);
-/* Tiles of each frame's spectra held at a time, for `available` bytes; 0: not even one segment fits. */
+/* Tiles of each frame's spectra held at a time, for `available` bytes: all, or at least the largest segment; 0: that does not fit. */
 int64_t ps_cuda_chunk_tiles(const ps_cuda_system *system, int64_t n_frames, size_t available);
+/* The band after the last whole segment, from first_band on, that fits into `tiles`. */
+int64_t ps_cuda_chunk_end(const ps_cuda_layout *layout, int64_t first_band, int64_t tiles);
 
 /* transforms.cu */
 typedef struct {

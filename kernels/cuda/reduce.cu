@@ -1,14 +1,16 @@
 /* b, power and the SSB sums of a batch of frames, physics sections 5 and 6, from one evaluation of the transfer for all of them.
  *
- * A warp takes a task, up to 4 (or 8) aliases of one frequency, and walks the tiles of a chunk: lanes over pixels; g of each frame is read
- * once, 256 contiguous bytes a tile; of the columns (alias and side band) only those whose overlap meets the tile are evaluated, in float;
- * each lane adds conj(t) W g to its own sums in shared memory, so the sums need no exchange. After PS_CUDA_SEGMENT_TILES tiles, always the
- * same ones, they are added up over the lanes in double and to the frame's arrays: neither the chunks of g nor the number of frames that
- * share a launch shows in a result. SSB needs both side bands of an alias at a pixel, gamma = t1 - t2, and then adds g conj(gamma)/|gamma|.
+ * A warp takes a task, up to 4 (or 8) aliases of one frequency, and walks the bands of a chunk in strips of tiles, lanes over pixels. It
+ * reads g of a strip once, 256 contiguous bytes a tile and frame, and keeps it in shared memory; then it takes one column (alias and side
+ * band) after another: the row's polynomial goes to registers, the run of tiles that the overlap covers is evaluated in float, and each
+ * lane sums conj(t) W g. A lane's sums of a column are kept in shared memory; at the end of a segment of bands, always the same ones, they
+ * are added up over the lanes in double and go to the frame's arrays: neither the chunks of g nor the number of frames that share a launch
+ * shows in a result. SSB takes both side bands of an alias at a time, gamma = t1 - t2, and adds g conj(gamma)/|gamma|.
  *
  * b of the complex method: sum of conj(t1 + t2) W g; of the phase method: -i sum of conj(t1 - t2) W g.
- * Bytes: 8 per slot, spectrum and frame; 33 per slot and task from the caches. Bound by instruction issue (transfer) for one frame, by
+ * Bytes: 8 per slot, spectrum and frame; 16 per slot and column from the caches. Bound by instruction issue (transfer) for one frame, by
  * memory from about four frames on. Measured alternatives are in docs/performance.md. */
+#include <limits.h>
 #include <math.h>
 
 #include "kernels/cuda/operations.h"
@@ -21,7 +23,7 @@ typedef struct {
     ps_cuda_aliases aliases;
     const ps_cuda_task *tasks; /* [n_tasks] */
     int64_t n_tasks, n_spectrum;
-    int32_t first_tile, end_tile; /* of the chunk, whole segments */
+    int32_t first_band, end_band; /* of the chunk, whole segments */
     double ssb_scale;             /* 1/n_active */
     const float2 *spectra[MOST_FRAMES];
     double inverse_dose[MOST_FRAMES];
@@ -29,21 +31,18 @@ typedef struct {
     double *power[MOST_FRAMES];
 } arguments;
 
-/* Shared memory of one warp. Sums: vectors of 32 lanes; a column's at (alias * FRAMES + frame) * 2 + side, SSB's at alias * FRAMES + frame.
- */
+/* Shared memory of one warp. Sums: vectors of 32 lanes; a column's at (alias * FRAMES + frame) * 2 + side, SSB's at
+ * alias * FRAMES + frame. */
 template <int ALIASES, bool RIGHT, bool SSB, int FRAMES> struct __align__(16) warp_memory {
-    ps_row_terms<float> terms[2 * ALIASES * PS_CUDA_BAND_ROWS];
+    static constexpr int STRIP = FRAMES == 1 ? 16 : 8; /* tiles */
+    ps_row_terms terms[2 * ALIASES * PS_CUDA_BAND_ROWS];
+    ps_reach reaches[2 * ALIASES];
+    float2 g[FRAMES][STRIP][PS_CUDA_LANES];
     float2 columns[RIGHT ? 2 * ALIASES * FRAMES : 1][PS_CUDA_LANES];
     float2 ssb[SSB ? ALIASES * FRAMES : 1][PS_CUDA_LANES];
 };
 
-/* What a lane holds of its pixel. */
-template <int FRAMES> struct pixel_data {
-    double chi, v;
-    float aperture, weight;
-    int row;
-    float2 g[FRAMES];
-};
+/* --- the sums of a segment --- */
 
 /* The sum of 32 lanes' entries of one vector, for four neighbouring lanes that take a quarter each (part = lane % 4). */
 __device__ inline double2 sum_vector(const float2 *vector, int part) {
@@ -65,7 +64,7 @@ __device__ inline void add_to(double2 *place, double re, double im) {
     *place = make_double2(place->x + re, place->y + im);
 }
 
-/* Adds the sums of a segment to the frames' arrays. Eight vectors at a time, four lanes each. */
+/* Adds the sums of a segment to the frames' arrays, eight vectors at a time, four lanes each. */
 template <int ALIASES, bool RIGHT, bool SSB, int FRAMES>
 __device__ inline void flush(const arguments &args, const warp_memory<ALIASES, RIGHT, SSB, FRAMES> *memory, int64_t first_alias,
                              int n_aliases, int lane) {
@@ -110,48 +109,168 @@ __device__ inline void flush_power(double *power, float sum, double inverse_dose
     if (lane == 0) *power += total * inverse_dose * inverse_dose;
 }
 
+/* --- one strip --- */
+
 /* conj(a) b added to *sum. */
 __device__ inline void add_product(float2 *sum, float a_re, float a_im, float2 b) {
-    float2 value = *sum;
-    value.x = fmaf(a_re, b.x, fmaf(a_im, b.y, value.x));
-    value.y = fmaf(a_re, b.y, fmaf(-a_im, b.x, value.y));
-    *sum = value;
+    sum->x = fmaf(a_re, b.x, fmaf(a_im, b.y, sum->x));
+    sum->y = fmaf(a_re, b.y, fmaf(-a_im, b.x, sum->y));
 }
 
-template <int FRAMES>
-__device__ inline void evaluate(const ps_cuda_geometry &g, const ps_row_terms<float> *column, const pixel_data<FRAMES> &pixel, bool on_edge,
-                                float *re, float *im) {
-    const ps_row_terms<float> &t = column[pixel.row];
-    ps_transfer(g, t, pixel.v - t.s0, fmaf(t.y1, (float)pixel.v, t.y0), pixel.chi, pixel.aperture, on_edge, re, im);
+/* A strip as its warp sees it. */
+struct strip {
+    int first, n;                /* tiles of the band */
+    double v;                    /* this lane's column in the band's first tile, from k = 0 */
+    const ps_cuda_pixel *pixels; /* this lane's pixel in the strip's first tile */
+};
+
+/* t of this lane's pixel in tile first + i of the strip. */
+template <typename Real>
+__device__ inline void evaluate(const ps_cuda_geometry &g, const ps_row_terms &terms, const ps_reach &reach, const strip &s, int i,
+                                double chi, Real aperture, Real *re, Real *im) {
+    int tile = s.first + i;
+    double v = s.v + (double)(PS_CUDA_TILE_COLUMNS * tile);
+    ps_transfer(g, terms, v - terms.place, fma(terms.y1, v, terms.y0), chi, aperture, tile < reach.inner_first || tile > reach.inner_last,
+                re, im);
 }
 
-template <int ALIASES, bool RIGHT, bool SSB, int FRAMES>
-__device__ inline void add_tile(const ps_cuda_geometry &g, warp_memory<ALIASES, RIGHT, SSB, FRAMES> *memory,
-                                const pixel_data<FRAMES> &pixel, unsigned touched, unsigned edge, int lane) {
-    for (unsigned left = SSB ? (touched | touched >> 1) & 0x55555555u : touched; left; left &= left - 1) {
-        int column = __ffs((int)left) - 1;
-        float re = 0.0f, im = 0.0f, gamma_re = 0.0f, gamma_im = 0.0f;
-        for (int side = 0; side < (SSB ? 2 : 1); side++) {
-            int here = column + side, vector = ((here >> 1) * FRAMES) * 2 + (here & 1);
-            if (SSB && !(touched >> here & 1u)) continue;
-            evaluate(g, &memory->terms[here * PS_CUDA_BAND_ROWS], pixel, (edge >> here & 1u) != 0u, &re, &im);
-            if (RIGHT)
+/* One column's part of b. */
+template <int ALIASES, bool SSB, int FRAMES>
+__device__ inline void add_column(const ps_cuda_geometry &g, warp_memory<ALIASES, true, SSB, FRAMES> *memory, const strip &s, int column,
+                                  int lane) {
+    const ps_reach reach = memory->reaches[column];
+    int begin = max(reach.first - s.first, 0), end = min(reach.last - s.first + 1, s.n);
+    if (begin >= end) return;
+    const ps_row_terms terms = memory->terms[column * PS_CUDA_BAND_ROWS + lane % PS_CUDA_BAND_ROWS];
+    float2 sums[FRAMES];
 #pragma unroll
-                for (int frame = 0; frame < FRAMES; frame++)
-                    add_product(&memory->columns[vector + 2 * frame][lane], re * pixel.weight, im * pixel.weight, pixel.g[frame]);
-            gamma_re += side ? -re : re;
-            gamma_im += side ? -im : im;
-        }
-        if (!SSB) continue;
-        float size2 = fmaf(gamma_re, gamma_re, gamma_im * gamma_im), inverse = size2 > 1e-12f ? ps_rsqrt(size2) : 0.0f;
+    for (int frame = 0; frame < FRAMES; frame++) sums[frame] = make_float2(0.0f, 0.0f);
+#pragma unroll 1
+    for (int i = begin; i < end; i++) {
+        ps_cuda_pixel pixel = s.pixels[i * PS_CUDA_LANES];
+        float re, im;
+        evaluate(g, terms, reach, s, i, pixel.chi, pixel.aperture, &re, &im);
+        re *= pixel.weight;
+        im *= pixel.weight;
 #pragma unroll
-        for (int frame = 0; frame < FRAMES; frame++)
-            add_product(&memory->ssb[(column >> 1) * FRAMES + frame][lane], gamma_re * inverse, gamma_im * inverse, pixel.g[frame]);
+        for (int frame = 0; frame < FRAMES; frame++) add_product(&sums[frame], re, im, memory->g[frame][i][lane]);
+    }
+#pragma unroll
+    for (int frame = 0; frame < FRAMES; frame++) {
+        float2 *place = &memory->columns[((column >> 1) * FRAMES + frame) * 2 + (column & 1)][lane];
+        *place = make_float2(place->x + sums[frame].x, place->y + sums[frame].y);
     }
 }
 
+/* gamma/|gamma| in double. terms: of this lane's row and sigma = +1; those of -1 stand a band's rows further. */
+__device__ inline float2 exact_unit_gamma(const ps_cuda_geometry &g, const ps_row_terms *terms, const ps_reach *reach, const strip &s,
+                                          int i, const ps_cuda_pixel &pixel) {
+    double re[2], im[2];
+#pragma unroll
+    for (int side = 0; side < 2; side++)
+        evaluate(g, terms[side * PS_CUDA_BAND_ROWS], reach[side], s, i, pixel.chi, (double)pixel.aperture, &re[side], &im[side]);
+    return ps_unit_gamma(re[0] - re[1], im[0] - im[1]);
+}
+
+/* One alias's part of the SSB sums, and of b where it is wanted. */
+template <int ALIASES, bool RIGHT, int FRAMES>
+__device__ inline void add_alias(const ps_cuda_geometry &g, warp_memory<ALIASES, RIGHT, true, FRAMES> *memory, const strip &s, int alias,
+                                 int lane) {
+    const ps_reach reach[2] = {memory->reaches[2 * alias], memory->reaches[2 * alias + 1]};
+    int begin =
+        max(min(reach[0].first <= reach[0].last ? reach[0].first : INT_MAX, reach[1].first <= reach[1].last ? reach[1].first : INT_MAX) -
+                s.first,
+            0);
+    int end = min(max(reach[0].last, reach[1].last) - s.first + 1, s.n);
+    if (begin >= end) return;
+    const ps_row_terms *terms = &memory->terms[2 * alias * PS_CUDA_BAND_ROWS + lane % PS_CUDA_BAND_ROWS];
+    float2 sums[FRAMES], right[2][FRAMES];
+#pragma unroll
+    for (int frame = 0; frame < FRAMES; frame++) sums[frame] = right[0][frame] = right[1][frame] = make_float2(0.0f, 0.0f);
+#pragma unroll 1
+    for (int i = begin; i < end; i++) {
+        ps_cuda_pixel pixel = s.pixels[i * PS_CUDA_LANES];
+        float gamma_re = 0.0f, gamma_im = 0.0f;
+        bool meets[2];
+#pragma unroll
+        for (int side = 0; side < 2; side++) {
+            meets[side] = s.first + i >= reach[side].first && s.first + i <= reach[side].last;
+            if (!meets[side]) continue;
+            float re, im;
+            evaluate(g, terms[side * PS_CUDA_BAND_ROWS], reach[side], s, i, pixel.chi, pixel.aperture, &re, &im);
+            gamma_re += side ? -re : re;
+            gamma_im += side ? -im : im;
+            if (RIGHT)
+#pragma unroll
+                for (int frame = 0; frame < FRAMES; frame++)
+                    add_product(&right[side][frame], re * pixel.weight, im * pixel.weight, memory->g[frame][i][lane]);
+        }
+        float2 unit = ps_unit_gamma(gamma_re, gamma_im);
+        if (meets[0] && meets[1] && fmaf(gamma_re, gamma_re, gamma_im * gamma_im) < ps_gamma_exact2)
+            unit = exact_unit_gamma(g, terms, reach, s, i, pixel);
+#pragma unroll
+        for (int frame = 0; frame < FRAMES; frame++) add_product(&sums[frame], unit.x, unit.y, memory->g[frame][i][lane]);
+    }
+#pragma unroll
+    for (int frame = 0; frame < FRAMES; frame++) {
+        float2 *place = &memory->ssb[alias * FRAMES + frame][lane];
+        *place = make_float2(place->x + sums[frame].x, place->y + sums[frame].y);
+        for (int side = 0; RIGHT && side < 2; side++) {
+            place = &memory->columns[(alias * FRAMES + frame) * 2 + side][lane];
+            *place = make_float2(place->x + right[side][frame].x, place->y + right[side][frame].y);
+        }
+    }
+}
+
+/* Reads the strip's g and adds its power. at: this lane's value in the strip's first tile. */
 template <int ALIASES, bool RIGHT, bool SSB, int FRAMES>
-static __global__ void __launch_bounds__(32 * WARPS)
+__device__ inline void load_strip(const arguments &args, warp_memory<ALIASES, RIGHT, SSB, FRAMES> *memory, const strip &s, int64_t at,
+                                  float conjugate, float (&power)[FRAMES], int lane) {
+    int64_t step = args.n_spectrum * PS_CUDA_LANES;
+#pragma unroll 4
+    for (int i = 0; i < s.n; i++) {
+        float weight = s.pixels[i * PS_CUDA_LANES].weight;
+#pragma unroll
+        for (int frame = 0; frame < FRAMES; frame++) {
+            float2 g = args.spectra[frame][at + i * step];
+            g.y *= conjugate;
+            memory->g[frame][i][lane] = g;
+            power[frame] = fmaf(weight, fmaf(g.x, g.x, g.y * g.y), power[frame]);
+        }
+    }
+}
+
+template <int ALIASES, bool RIGHT, bool SSB, int FRAMES> struct add_columns {
+    static __device__ inline void run(const ps_cuda_geometry &g, warp_memory<ALIASES, RIGHT, SSB, FRAMES> *memory, const strip &s,
+                                      int n_aliases, int lane) {
+        for (int alias = 0; alias < n_aliases; alias++) add_alias<ALIASES, RIGHT, FRAMES>(g, memory, s, alias, lane);
+    }
+};
+template <int ALIASES, int FRAMES> struct add_columns<ALIASES, true, false, FRAMES> {
+    static __device__ inline void run(const ps_cuda_geometry &g, warp_memory<ALIASES, true, false, FRAMES> *memory, const strip &s,
+                                      int n_aliases, int lane) {
+        for (int column = 0; column < 2 * n_aliases; column++) add_column<ALIASES, false, FRAMES>(g, memory, s, column, lane);
+    }
+};
+
+/* --- one task --- */
+
+/* Row terms and reaches of a task's columns in one band. */
+template <typename Memory>
+__device__ inline void enter_band(const ps_cuda_geometry &g, const arguments &args, const ps_cuda_band &band, int64_t first_alias,
+                                  int n_aliases, Memory *memory, int lane) {
+    __syncwarp();
+    for (int i = lane; i < 2 * n_aliases * PS_CUDA_BAND_ROWS; i += 32) {
+        int column = i / PS_CUDA_BAND_ROWS;
+        double u = args.aliases.u[first_alias + column / 2], v = args.aliases.v[first_alias + column / 2], sigma = column & 1 ? -1.0 : 1.0;
+        ps_form_row_terms(g, band.u + i % PS_CUDA_BAND_ROWS, u, v, sigma, &memory->terms[i]);
+        if (i % PS_CUDA_BAND_ROWS == 0) memory->reaches[column] = ps_reach_of(g, band, (float)(sigma * u), (float)(sigma * v));
+    }
+    __syncwarp();
+}
+
+template <int ALIASES, bool RIGHT, bool SSB, int FRAMES>
+static __global__ void __launch_bounds__(32 * WARPS, SSB || FRAMES == MOST_FRAMES ? 4 : 5)
     reduce_kernel(const __grid_constant__ ps_cuda_geometry g, const __grid_constant__ arguments args) {
     extern __shared__ __align__(16) unsigned char ps_shared[];
     typedef warp_memory<ALIASES, RIGHT, SSB, FRAMES> shared_type;
@@ -161,57 +280,30 @@ static __global__ void __launch_bounds__(32 * WARPS)
     shared_type *memory = (shared_type *)ps_shared + warp;
     const ps_cuda_task task = args.tasks[index];
     const ps_cuda_frequency f = args.aliases.frequencies[task.frequency];
+    const int32_t chunk_tile = args.pixels.bands[args.first_band].first_tile;
     int64_t first_alias = f.first_alias + task.first;
-    int n_columns = 2 * task.n_aliases;
-    float place_u = 0.0f, place_v = 0.0f, power[FRAMES];
-    if (lane < n_columns) {
-        double sigma = lane & 1 ? -1.0 : 1.0;
-        place_u = (float)(sigma * args.aliases.u[first_alias + lane / 2]);
-        place_v = (float)(sigma * args.aliases.v[first_alias + lane / 2]);
-    }
+    float power[FRAMES];
 #pragma unroll
     for (int frame = 0; frame < FRAMES; frame++) power[frame] = 0.0f;
     clear(memory, lane);
-    int band = -1;
-    for (int tile = args.first_tile; tile < args.end_tile; tile++) {
-        if (args.pixels.tile_band[tile] != band) {
-            band = args.pixels.tile_band[tile];
-            __syncwarp();
-            for (int i = lane; i < n_columns * PS_CUDA_BAND_ROWS; i += 32) {
-                int64_t alias = first_alias + i / (2 * PS_CUDA_BAND_ROWS);
-                ps_form_row_terms(g, args.pixels.bands[band].u + i % PS_CUDA_BAND_ROWS, args.aliases.u[alias], args.aliases.v[alias],
-                                  i / PS_CUDA_BAND_ROWS & 1 ? -1.0 : 1.0, &memory->terms[i]);
-            }
-            __syncwarp();
+    for (int b = args.first_band; b < args.end_band; b++) {
+        const ps_cuda_band band = args.pixels.bands[b];
+        enter_band(g, args, band, first_alias, task.n_aliases, memory, lane);
+        for (int first = 0; first < band.n_tiles; first += shared_type::STRIP) {
+            int64_t tile = band.first_tile + first;
+            strip s = {first, min(band.n_tiles - first, (int)shared_type::STRIP), band.v + lane / PS_CUDA_BAND_ROWS,
+                       args.pixels.pixels + tile * PS_CUDA_LANES + lane};
+            load_strip(args, memory, s, ((tile - chunk_tile) * args.n_spectrum + f.spectrum) * PS_CUDA_LANES + lane, f.conjugate, power,
+                       lane);
+            add_columns<ALIASES, RIGHT, SSB, FRAMES>::run(g, memory, s, task.n_aliases, lane);
         }
-        bool touches = false, on_edge = false;
-        if (lane < n_columns) ps_overlap(g, args.pixels.tiles[tile], place_u, place_v, &touches, &on_edge);
-        unsigned touched = __ballot_sync(PS_FULL_WARP, touches), edge = __ballot_sync(PS_FULL_WARP, touches && on_edge);
-        int64_t slot = (int64_t)tile * PS_CUDA_LANES + lane;
-        int64_t at = ((int64_t)(tile - args.first_tile) * args.n_spectrum + f.spectrum) * PS_CUDA_LANES + lane;
-        pixel_data<FRAMES> pixel;
-        pixel.weight = args.pixels.weight[slot];
+        if (!band.ends_segment) continue;
+        flush(args, memory, first_alias, task.n_aliases, lane);
+        clear(memory, lane);
 #pragma unroll
         for (int frame = 0; frame < FRAMES; frame++) {
-            pixel.g[frame] = args.spectra[frame][at];
-            pixel.g[frame].y *= f.conjugate;
-            power[frame] = fmaf(pixel.weight, fmaf(pixel.g[frame].x, pixel.g[frame].x, pixel.g[frame].y * pixel.g[frame].y), power[frame]);
-        }
-        if (touched) {
-            pixel.chi = args.pixels.chi[slot];
-            pixel.v = args.pixels.v[slot];
-            pixel.aperture = args.pixels.aperture[slot];
-            pixel.row = args.pixels.row[slot];
-            add_tile(g, memory, pixel, touched, edge, lane);
-        }
-        if ((tile + 1) % PS_CUDA_SEGMENT_TILES == 0 || tile + 1 == args.end_tile) {
-            flush(args, memory, first_alias, task.n_aliases, lane);
-            clear(memory, lane);
-#pragma unroll
-            for (int frame = 0; frame < FRAMES; frame++) {
-                if (task.sums_power) flush_power(&args.power[frame][task.frequency], power[frame], args.inverse_dose[frame], lane);
-                power[frame] = 0.0f;
-            }
+            if (task.sums_power) flush_power(&args.power[frame][task.frequency], power[frame], args.inverse_dose[frame], lane);
+            power[frame] = 0.0f;
         }
     }
 }
@@ -256,15 +348,15 @@ static int frames_together(int64_t left) {
     return left >= MOST_FRAMES ? MOST_FRAMES : left >= 2 ? 2 : 1;
 }
 
-static ps_code reduce_chunk(ps_cuda_frame *const *frames, int64_t n_frames, int64_t first_tile, int64_t n_tiles, int64_t frame_stride,
+static ps_code reduce_chunk(ps_cuda_frame *const *frames, int64_t n_frames, int64_t first_band, int64_t end_band, int64_t frame_stride,
                             ps_error *error) {
     const ps_cuda_system *system = frames[0]->system;
     arguments args = {};
     args.pixels = ps_cuda_system_pixels(system);
     args.aliases = ps_cuda_system_aliases(system);
     args.n_spectrum = system->n_spectrum;
-    args.first_tile = (int32_t)first_tile;
-    args.end_tile = (int32_t)(first_tile + n_tiles);
+    args.first_band = (int32_t)first_band;
+    args.end_band = (int32_t)end_band;
     args.ssb_scale = 1.0 / (double)system->desc.n_active;
     for (int64_t done = 0; done < n_frames;) {
         int together = frames_together(n_frames - done);
@@ -331,15 +423,17 @@ static ps_code fill_store(ps_cuda_frame *frame, int64_t place, int64_t first_til
 
 static ps_code reduce_batch(ps_cuda_frame *const *frames, int64_t n_frames, ps_error *error) {
     ps_cuda_system *system = frames[0]->system;
-    int64_t tiles, all = system->layout.n_tiles;
+    const ps_cuda_layout *layout = &system->layout;
+    int64_t tiles;
     PS_TRY(ps_cuda_workspace_ensure(system, n_frames, &tiles, error));
     int64_t frame_stride = tiles * system->n_spectrum * PS_CUDA_LANES;
-    for (int64_t i = 0; i < system->workspace.n_owners && tiles < all; i++) system->workspace.owner[i] = 0;
+    for (int64_t i = 0; i < system->workspace.n_owners && tiles < layout->n_tiles; i++) system->workspace.owner[i] = 0;
     for (int64_t i = 0; i < n_frames; i++) PS_TRY(clear_sums(frames[i], error));
-    for (int64_t first = 0; first < all; first += tiles) {
-        int64_t n = all - first < tiles ? all - first : tiles;
-        for (int64_t i = 0; i < n_frames; i++) PS_TRY(fill_store(frames[i], i, first, n, frame_stride, error));
-        PS_TRY(reduce_chunk(frames, n_frames, first, n, frame_stride, error));
+    for (int64_t band = 0, end; band < layout->n_bands; band = end) {
+        end = ps_cuda_chunk_end(layout, band, tiles);
+        int64_t first = layout->bands[band].first_tile, last = layout->bands[end - 1].first_tile + layout->bands[end - 1].n_tiles;
+        for (int64_t i = 0; i < n_frames; i++) PS_TRY(fill_store(frames[i], i, first, last - first, frame_stride, error));
+        PS_TRY(reduce_chunk(frames, n_frames, band, end, frame_stride, error));
     }
     for (int64_t i = 0; i < n_frames; i++)
         if (system->methods & PS_METHOD_PHASE) PS_TRY(ps_cuda_project(frames[i], error));

@@ -24,9 +24,9 @@ typedef struct {
     int64_t rows, columns, scan_rows, scan_columns; /* fine grid, scan */
     int64_t batch, first_slot, n_slots;             /* of the batch: slots past the last give zeros */
     int64_t first_tile, n_spectrum;
-    const float2 *spectra;               /* [tile, n_spectrum, 32] from first_tile on */
-    const double *slot_u, *slot_v, *chi; /* [n_slots] k in fine steps, quarter turns */
-    const float *aperture;
+    const float2 *spectra;         /* [tile, n_spectrum, 32] from first_tile on */
+    const double *slot_u, *slot_v; /* [n_slots] k in fine steps */
+    const ps_cuda_pixel *pixels;   /* [n_slots] */
     double tilt_u, tilt_v;
     float inverse_dose;
     float2 *planes;      /* [batch, rows, columns/2 + 1] */
@@ -54,50 +54,63 @@ __device__ inline float2 spectrum_at(const arguments &args, int64_t slot, int64_
     return make_float2(g.x, conjugate ? -g.y : g.y);
 }
 
-/* gamma = t1 - t2 of a pixel at fine frequency (row of the terms, column); terms: side by side for sigma = +1 and -1. */
-__device__ inline float2 gamma_at(const ps_cuda_geometry &g, const ps_row_terms<float> *terms, const arguments &args, int64_t slot,
-                                  double row, double column) {
-    float2 gamma = make_float2(0.0f, 0.0f);
-    double u = args.slot_u[slot], v = args.slot_v[slot], chi = args.chi[slot];
-    float along =
-        g.is_thick ? (float)(fma(g.thick_u * row, u, g.thick_v * column * v) - fma(args.tilt_u, row, args.tilt_v * column)) : 0.0f;
-    float bend = g.is_thick ? (float)(0.5 * fma(g.thick_u * row, row, g.thick_v * column * column)) : 0.0f;
+/* gamma = t1 - t2 of a pixel at fine frequency (row of the terms, column); terms: side by side for sigma = +1 and -1. Returns the number of
+ * side bands that reach it. */
+template <typename Real>
+__device__ inline int gamma_at(const ps_cuda_geometry &g, const ps_row_terms *terms, const arguments &args, int64_t slot, double row,
+                               double column, Real *gamma_re, Real *gamma_im) {
+    const ps_cuda_pixel pixel = args.pixels[slot];
+    double u = args.slot_u[slot], v = args.slot_v[slot], along = 0.0, bend = 0.0;
+    int n_sides = 0;
+    *gamma_re = *gamma_im = (Real)0;
+    if (g.is_thick) {
+        along = fma(g.thick_u * row, u, g.thick_v * column * v) - fma(args.tilt_u, row, args.tilt_v * column);
+        bend = 0.5 * fma(g.thick_u * row, row, g.thick_v * column * column);
+    }
 #pragma unroll
     for (int side = 0; side < 2; side++) {
         double sigma = side ? -1.0 : 1.0, s = v - sigma * column, p = terms[side].p;
-        float rho2 = (float)fma(g.edge_u * p, p, g.edge_v * s * s), re, im;
+        float rho2 = (float)fma(g.edge_u * p, p, g.edge_v * s * s);
         if (!(rho2 < g.reach2)) continue;
-        ps_transfer(g, terms[side], s, side ? along + bend : along - bend, chi, args.aperture[slot], rho2 > g.inner2, &re, &im);
-        gamma.x += side ? -re : re;
-        gamma.y += side ? -im : im;
+        Real re, im;
+        ps_transfer(g, terms[side], s, along - sigma * bend, pixel.chi, (Real)pixel.aperture, rho2 > g.inner2, &re, &im);
+        *gamma_re += side ? -re : re;
+        *gamma_im += side ? -im : im;
+        n_sides++;
     }
-    return gamma;
+    return n_sides;
 }
 
 /* The corrected spectrum g conj(gamma)/|gamma|. */
-__device__ inline float2 corrected(const ps_cuda_geometry &g, const ps_row_terms<float> *terms, const arguments &args, int64_t slot,
-                                   int64_t row, int64_t column) {
+__device__ inline float2 corrected(const ps_cuda_geometry &g, const ps_row_terms *terms, const arguments &args, int64_t slot, int64_t row,
+                                   int64_t column) {
     if (row == 0 && column == 0) return make_float2(0.0f, 0.0f);
-    float2 gamma = gamma_at(g, terms, args, slot, (double)row, (double)column);
-    float size2 = fmaf(gamma.x, gamma.x, gamma.y * gamma.y);
-    if (!(size2 > 1e-12f)) return make_float2(0.0f, 0.0f);
+    float re, im;
+    int n_sides = gamma_at(g, terms, args, slot, (double)row, (double)column, &re, &im);
+    float2 unit = ps_unit_gamma(re, im);
+    if (n_sides == 2 && fmaf(re, re, im * im) < ps_gamma_exact2) {
+        double exact_re, exact_im;
+        gamma_at(g, terms, args, slot, (double)row, (double)column, &exact_re, &exact_im);
+        unit = ps_unit_gamma(exact_re, exact_im);
+    }
+    if (n_sides == 0) return make_float2(0.0f, 0.0f);
     float2 value = spectrum_at(args, slot, row, column);
-    float scale = args.inverse_dose * ps_rsqrt(size2);
-    return make_float2(scale * fmaf(value.x, gamma.x, value.y * gamma.y), scale * fmaf(value.y, gamma.x, -value.x * gamma.y));
+    return make_float2(args.inverse_dose * fmaf(value.x, unit.x, value.y * unit.y),
+                       args.inverse_dose * fmaf(value.y, unit.x, -value.x * unit.y));
 }
 
 /* Terms of the batch's pixels for one fine row: [batch, 2]. */
-__device__ inline void form_terms(const ps_cuda_geometry &g, const arguments &args, double row, ps_row_terms<float> *terms) {
+__device__ inline void form_terms(const ps_cuda_geometry &g, const arguments &args, double row, ps_row_terms *terms) {
     for (int i = threadIdx.x; i < 2 * args.batch; i += CORRECT_THREADS) {
         int64_t slot = args.first_slot + i / 2;
         if (slot < args.n_slots) ps_form_row_terms(g, args.slot_u[slot], row, 0.0, i & 1 ? -1.0 : 1.0, &terms[i]);
     }
 }
 
-static __global__ void __launch_bounds__(CORRECT_THREADS, 6)
+static __global__ void __launch_bounds__(CORRECT_THREADS, 4)
     correct_kernel(const __grid_constant__ ps_cuda_geometry g, const __grid_constant__ arguments args) {
     extern __shared__ __align__(16) unsigned char ps_shared[];
-    ps_row_terms<float> *terms = (ps_row_terms<float> *)ps_shared, *mirrored = terms + 2 * args.batch;
+    ps_row_terms *terms = (ps_row_terms *)ps_shared, *mirrored = terms + 2 * args.batch;
     int64_t half = args.columns / 2 + 1, index = blockIdx.x, row = signed_index(index, args.rows);
     bool nyquist_row = 2 * index == args.rows;
     form_terms(g, args, (double)row, terms);
@@ -109,7 +122,7 @@ static __global__ void __launch_bounds__(CORRECT_THREADS, 6)
         for (int64_t i = 0; i < args.batch; i++) {
             int64_t slot = args.first_slot + i;
             float2 value = make_float2(0.0f, 0.0f), other = value;
-            bool exists = slot < args.n_slots && args.aperture[slot] > 0.0f;
+            bool exists = slot < args.n_slots && args.pixels[slot].aperture > 0.0f;
             if (exists) value = corrected(g, &terms[2 * i], args, slot, row, here);
             if (nyquist_row || nyquist_column) {
                 if (exists)
@@ -131,7 +144,7 @@ static __global__ void __launch_bounds__(CORRECT_THREADS, 6)
 typedef struct {
     int64_t rows, columns, batch;
     const float *planes, *along_row, *along_column; /* [batch, rows, padded], [batch, padded columns], [batch, padded rows] or NULL */
-    const float *aperture;                          /* of the batch's slots: 0 where there is no pixel */
+    const ps_cuda_pixel *pixels;                    /* of the batch's slots */
     float mean;
     double *sums, *squares; /* [rows, columns] */
 } phase_arguments;
@@ -143,7 +156,7 @@ static __global__ void __launch_bounds__(PHASE_THREADS) phase_kernel(const __gri
     int64_t padded = 2 * (args.columns / 2 + 1), padded_rows = 2 * (args.rows / 2 + 1), at = row * args.columns + column;
     double sum = args.sums[at], square = args.squares[at];
     for (int64_t i = 0; i < args.batch; i++) {
-        if (!(args.aperture[i] > 0.0f)) continue;
+        if (!(args.pixels[i].aperture > 0.0f)) continue;
         float real = args.mean;
         if (args.along_row) real += row % 2 ? -args.along_row[i * padded + column] : args.along_row[i * padded + column];
         if (args.along_column) real += column % 2 ? -args.along_column[i * padded_rows + row] : args.along_column[i * padded_rows + row];
@@ -224,7 +237,7 @@ static ps_code fine_geometry(const ps_cuda_system *system, const buffers *b, ps_
     PS_GO_ALLOC(error, u && v);
     for (int64_t slot = 0; slot < n; slot++) {
         if (system->layout.slot_pixel[slot] < 0) continue;
-        int64_t detector = system->slot_detector[slot];
+        int64_t detector = system->layout.slot_detector[slot];
         double p = (double)(detector / desc->detector_columns) - system->layout.origin_u;
         double s = (double)(detector % desc->detector_columns) - system->layout.origin_v;
         u[slot] = (p * g->direction_u[0] + s * g->direction_v[0]) / row_step[0];
@@ -239,7 +252,7 @@ done:
 }
 
 static ps_code launch_correct(const ps_cuda_system *system, const ps_cuda_geometry *fine, const arguments *args, ps_error *error) {
-    size_t bytes = 4 * (size_t)args->batch * sizeof(ps_row_terms<float>);
+    size_t bytes = 4 * (size_t)args->batch * sizeof(ps_row_terms);
     PS_CUDA_LAUNCH(error, correct_kernel, (unsigned)args->rows, CORRECT_THREADS, bytes, system->backend->compute, *fine, *args);
     return PS_OK;
 }
@@ -261,7 +274,7 @@ static ps_code launch_phase(const ps_cuda_system *system, const buffers *b, int6
                             (const float *)b->planes,
                             rows % 2 == 0 ? (const float *)b->row_even : NULL,
                             columns % 2 == 0 ? (const float *)b->column_even : NULL,
-                            system->d_aperture + first_slot,
+                            system->d_pixels + first_slot,
                             (float)mean,
                             b->sums,
                             b->squares};
@@ -282,8 +295,7 @@ static arguments fixed_arguments(const ps_cuda_frame *frame, const ps_cuda_geome
     args.n_spectrum = system->n_spectrum;
     args.slot_u = b->slot_u;
     args.slot_v = b->slot_v;
-    args.chi = system->d_chi;
-    args.aperture = system->d_aperture;
+    args.pixels = system->d_pixels;
     args.tilt_u = fine->tilt_u;
     args.tilt_v = fine->tilt_v;
     args.inverse_dose = (float)(1.0 / frame->dose);

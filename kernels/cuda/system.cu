@@ -81,13 +81,6 @@ ps_code ps_cuda_system_describe(const ps_system_desc *desc, ps_methods methods, 
     system->apertures = (double *)malloc((size_t)desc->n_active * sizeof *system->apertures);
     if (!system->apertures) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %lld active pixels", (long long)desc->n_active);
     for (int64_t i = 0; i < desc->n_active; i++) system->apertures[i] = aperture_at(&desc->probe, desc->k_row[i], desc->k_column[i]);
-    system->slot_detector = (int32_t *)malloc((size_t)system->layout.n_slots * sizeof *system->slot_detector);
-    if (!system->slot_detector)
-        return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %lld slots", (long long)system->layout.n_slots);
-    for (int64_t slot = 0; slot < system->layout.n_slots; slot++) {
-        int32_t pixel = system->layout.slot_pixel[slot];
-        system->slot_detector[slot] = desc->active[pixel >= 0 ? pixel : system->layout.slot_pixel[slot / PS_CUDA_LANES * PS_CUDA_LANES]];
-    }
     system->zero_alias = -1;
     for (int64_t a = desc->frequencies[0].first_alias; a < desc->frequencies[0].first_alias + desc->frequencies[0].n_aliases; a++)
         if (desc->fine_row[a] == 0 && desc->fine_column[a] == 0) system->zero_alias = a;
@@ -101,23 +94,12 @@ void ps_cuda_system_undescribe(ps_cuda_system *system) {
     ps_cuda_layout_free(&system->layout);
     free(system->frequencies);
     free(system->apertures);
-    free(system->slot_detector);
-    system->slot_detector = NULL;
     system->frequencies = NULL;
     system->apertures = NULL;
 }
 
 ps_cuda_pixels ps_cuda_system_pixels(const ps_cuda_system *system) {
-    ps_cuda_pixels pixels = {system->d_chi,
-                             system->d_v,
-                             system->d_root,
-                             system->d_aperture,
-                             system->d_weight,
-                             system->d_row,
-                             system->d_tiles,
-                             system->d_bands,
-                             system->d_tile_band,
-                             (int32_t)system->layout.n_tiles,
+    ps_cuda_pixels pixels = {system->d_pixels, system->d_root, system->d_bands, (int32_t)system->layout.n_tiles,
                              (int32_t)system->layout.n_bands};
     return pixels;
 }
@@ -179,27 +161,10 @@ static ps_code check_weights(const ps_cuda_system *system, const double *weights
 
 ps_code ps_cuda_system_set_weights(ps_system *handle, const double *weights, ps_error *error) {
     ps_cuda_system *system = (ps_cuda_system *)handle;
-    int64_t n = system->layout.n_slots;
-    ps_code code = PS_OK;
-    double *root = NULL;
-    float *weight = NULL;
     PS_TRY(check_weights(system, weights, error));
     PS_TRY(ps_cuda_enter(system->backend, error));
-    root = (double *)calloc((size_t)n, sizeof *root);
-    weight = (float *)calloc((size_t)n, sizeof *weight);
-    PS_GO_ALLOC(error, root && weight);
-    for (int64_t slot = 0; slot < n; slot++) {
-        int32_t pixel = system->layout.slot_pixel[slot];
-        root[slot] = pixel < 0 ? 0.0 : system->apertures[pixel] * sqrt(weights[pixel]);
-        weight[slot] = pixel < 0 ? 0.0f : (float)weights[pixel];
-    }
     system->prepared = false;
-    PS_GO(ps_cuda_send(system->d_root, root, n, error));
-    PS_GO(ps_cuda_send(system->d_weight, weight, n, error));
-done:
-    free(root);
-    free(weight);
-    return code;
+    return ps_cuda_system_send_pixels(system, weights, error);
 }
 
 struct diagonal_value {

@@ -10,17 +10,11 @@ void ps_cuda_system_carve(ps_cuda_system *system, ps_cuda_arena *arena) {
     const ps_cuda_layout *layout = &system->layout;
     const ps_system_desc *desc = &system->desc;
     int64_t fine_half = ps_cuda_fine_rows(desc) * ps_cuda_fine_half(desc);
-    system->d_chi = ps_cuda_take<double>(arena, layout->n_slots);
-    system->d_v = ps_cuda_take<double>(arena, layout->n_slots);
+    system->d_pixels = ps_cuda_take<ps_cuda_pixel>(arena, layout->n_slots);
     system->d_root = ps_cuda_take<double>(arena, layout->n_slots);
-    system->d_aperture = ps_cuda_take<float>(arena, layout->n_slots);
-    system->d_weight = ps_cuda_take<float>(arena, layout->n_slots);
-    system->d_row = ps_cuda_take<uint8_t>(arena, layout->n_slots);
     system->d_slot_pixel = ps_cuda_take<int32_t>(arena, layout->n_slots);
     system->d_slot_detector = ps_cuda_take<int32_t>(arena, layout->n_slots);
-    system->d_tiles = ps_cuda_take<ps_cuda_tile>(arena, layout->n_tiles);
     system->d_bands = ps_cuda_take<ps_cuda_band>(arena, layout->n_bands);
-    system->d_tile_band = ps_cuda_take<int32_t>(arena, layout->n_tiles);
     system->d_frequencies = ps_cuda_take<ps_cuda_frequency>(arena, desc->n_frequencies);
     system->d_alias_u = ps_cuda_take<double>(arena, desc->n_aliases);
     system->d_alias_v = ps_cuda_take<double>(arena, desc->n_aliases);
@@ -48,74 +42,43 @@ static double chi_at(const ps_cuda_geometry *g, double p, double s) {
     return sum;
 }
 
-/* Host copies of the per-slot arrays, [n_slots] each. */
-typedef struct {
-    double *chi, *v, *root;
-    float *aperture, *weight;
-    uint8_t *row;
-    int32_t *pixel;
-} slot_arrays;
-
-static void free_slots(slot_arrays *slots) {
-    free(slots->chi);
-    free(slots->v);
-    free(slots->root);
-    free(slots->aperture);
-    free(slots->weight);
-    free(slots->row);
-    free(slots->pixel);
-}
-
-static ps_code allocate_slots(int64_t n, slot_arrays *slots, ps_error *error) {
-    slots->chi = (double *)calloc((size_t)n, sizeof *slots->chi);
-    slots->v = (double *)calloc((size_t)n, sizeof *slots->v);
-    slots->root = (double *)calloc((size_t)n, sizeof *slots->root);
-    slots->aperture = (float *)calloc((size_t)n, sizeof *slots->aperture);
-    slots->weight = (float *)calloc((size_t)n, sizeof *slots->weight);
-    slots->row = (uint8_t *)calloc((size_t)n, sizeof *slots->row);
-    slots->pixel = (int32_t *)calloc((size_t)n, sizeof *slots->pixel);
-    if (slots->chi && slots->v && slots->root && slots->aperture && slots->weight && slots->row && slots->pixel) return PS_OK;
-    return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %lld pixel slots", (long long)n);
-}
-
-/* A slot that holds no pixel lies where its tile's first pixel lies, with aperture and weight 0. */
-static void fill_slots(const ps_cuda_system *system, const ps_system_desc *desc, slot_arrays *slots) {
+/* weights: [n_active] or NULL: 1. */
+static void fill_pixels(const ps_cuda_system *system, const double *weights, ps_cuda_pixel *pixels, double *root) {
     const ps_cuda_layout *layout = &system->layout;
     for (int64_t slot = 0; slot < layout->n_slots; slot++) {
-        int32_t pixel = layout->slot_pixel[slot], detector = system->slot_detector[slot];
-        double u = detector / desc->detector_columns - layout->origin_u, v = detector % desc->detector_columns - layout->origin_v;
-        slots->pixel[slot] = pixel;
-        slots->v[slot] = v;
-        slots->row[slot] = (uint8_t)lround(u - layout->bands[layout->tile_band[slot / PS_CUDA_LANES]].u);
-        slots->chi[slot] = chi_at(&system->geometry, u, v);
+        int32_t pixel = layout->slot_pixel[slot], detector = layout->slot_detector[slot];
         if (pixel < 0) continue;
-        double aperture = system->apertures[pixel];
-        slots->aperture[slot] = (float)aperture;
-        slots->root[slot] = aperture;
-        slots->weight[slot] = 1.0f;
+        double u = detector / system->desc.detector_columns - layout->origin_u,
+               v = detector % system->desc.detector_columns - layout->origin_v;
+        double weight = weights ? weights[pixel] : 1.0;
+        pixels[slot].chi = chi_at(&system->geometry, u, v);
+        pixels[slot].aperture = (float)system->apertures[pixel];
+        pixels[slot].weight = (float)weight;
+        root[slot] = system->apertures[pixel] * sqrt(weight);
     }
 }
 
-static ps_code send_slots(ps_cuda_system *system, const ps_system_desc *desc, ps_error *error) {
-    slot_arrays slots = {};
+ps_code ps_cuda_system_send_pixels(ps_cuda_system *system, const double *weights, ps_error *error) {
     int64_t n = system->layout.n_slots;
     ps_code code = PS_OK;
-    PS_GO(allocate_slots(n, &slots, error));
-    fill_slots(system, desc, &slots);
-    PS_GO(ps_cuda_send(system->d_chi, slots.chi, n, error));
-    PS_GO(ps_cuda_send(system->d_v, slots.v, n, error));
-    PS_GO(ps_cuda_send(system->d_root, slots.root, n, error));
-    PS_GO(ps_cuda_send(system->d_aperture, slots.aperture, n, error));
-    PS_GO(ps_cuda_send(system->d_weight, slots.weight, n, error));
-    PS_GO(ps_cuda_send(system->d_row, slots.row, n, error));
-    PS_GO(ps_cuda_send(system->d_slot_pixel, slots.pixel, n, error));
-    PS_GO(ps_cuda_send(system->d_slot_detector, system->slot_detector, n, error));
-    PS_GO(ps_cuda_send(system->d_tiles, system->layout.tiles, system->layout.n_tiles, error));
-    PS_GO(ps_cuda_send(system->d_bands, system->layout.bands, system->layout.n_bands, error));
-    PS_GO(ps_cuda_send(system->d_tile_band, system->layout.tile_band, system->layout.n_tiles, error));
+    ps_cuda_pixel *pixels = (ps_cuda_pixel *)calloc((size_t)n, sizeof *pixels);
+    double *root = (double *)calloc((size_t)n, sizeof *root);
+    PS_GO_ALLOC(error, pixels && root);
+    fill_pixels(system, weights, pixels, root);
+    PS_GO(ps_cuda_send(system->d_pixels, pixels, n, error));
+    PS_GO(ps_cuda_send(system->d_root, root, n, error));
 done:
-    free_slots(&slots);
+    free(pixels);
+    free(root);
     return code;
+}
+
+static ps_code send_layout(ps_cuda_system *system, ps_error *error) {
+    const ps_cuda_layout *layout = &system->layout;
+    PS_TRY(ps_cuda_send(system->d_slot_pixel, layout->slot_pixel, layout->n_slots, error));
+    PS_TRY(ps_cuda_send(system->d_slot_detector, layout->slot_detector, layout->n_slots, error));
+    PS_TRY(ps_cuda_send(system->d_bands, layout->bands, layout->n_bands, error));
+    return ps_cuda_system_send_pixels(system, NULL, error);
 }
 
 static void fill_frequencies(const ps_cuda_system *system, ps_cuda_frequency *device, int32_t *alias_frequency) {
@@ -197,7 +160,7 @@ done:
 }
 
 ps_code ps_cuda_system_fill(ps_cuda_system *system, const ps_system_desc *desc, ps_error *error) {
-    PS_TRY(send_slots(system, desc, error));
+    PS_TRY(send_layout(system, error));
     PS_TRY(send_frequencies(system, desc, error));
     return send_image_maps(system, desc, error);
 }

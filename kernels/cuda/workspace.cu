@@ -28,9 +28,19 @@ static size_t tile_bytes(const ps_cuda_system *system) {
 }
 
 int64_t ps_cuda_chunk_tiles(const ps_cuda_system *system, int64_t n_frames, size_t available) {
-    int64_t all = system->layout.n_tiles, tiles = (int64_t)(available / tile_bytes(system)) / n_frames;
-    if (tiles >= all) return all;
-    return tiles / PS_CUDA_SEGMENT_TILES * PS_CUDA_SEGMENT_TILES;
+    const ps_cuda_layout *layout = &system->layout;
+    int64_t tiles = (int64_t)(available / tile_bytes(system)) / n_frames;
+    if (tiles >= layout->n_tiles) return layout->n_tiles;
+    return tiles >= layout->largest_segment ? tiles : 0;
+}
+
+int64_t ps_cuda_chunk_end(const ps_cuda_layout *layout, int64_t first_band, int64_t tiles) {
+    int64_t end = first_band, first_tile = layout->bands[first_band].first_tile;
+    for (int64_t band = first_band; band < layout->n_bands; band++) {
+        if (layout->bands[band].first_tile + layout->bands[band].n_tiles - first_tile > tiles) break;
+        if (layout->bands[band].ends_segment) end = band + 1;
+    }
+    return end;
 }
 
 void ps_cuda_workspace_release(ps_cuda_system *system) {
@@ -68,8 +78,8 @@ ps_code ps_cuda_workspace_ensure(ps_cuda_system *system, int64_t n_frames, int64
         return PS_FAIL(
             error, PS_E_MEMORY,
             "cuda: %lld frames need %.3f GiB of workspace and %.3f GiB of spectra each at least; %.3f GiB of the budget are left",
-            (long long)n_frames, (double)scratch / (1 << 30), (double)tile_bytes(system) * PS_CUDA_SEGMENT_TILES / (1 << 30),
-            (double)free_bytes / (1 << 30));
+            (long long)n_frames, (double)scratch / (1 << 30),
+            (double)tile_bytes(system) * (double)system->layout.largest_segment / (1 << 30), (double)free_bytes / (1 << 30));
     *tiles = possible;
     if (workspace->memory && workspace->store_tiles >= n_frames * possible) return PS_OK;
     ps_cuda_workspace_release(system);
