@@ -52,7 +52,7 @@ typedef struct {
     /* 32-bit integers and floats: (v - edges[0]) * scale is within guess_error bins of the true position, evaluated in float32 for
      * float32 input, in float64 otherwise. */
     double scale, guess_error;
-    /* Moments of floating types are of values rounded to multiples of 2^unit_exponent = 1/units, 2^-26 of the range's larger end or
+    /* Moments of floating types are of values rounded to multiples of 2^unit_exponent = 1/units, 2^-25 of the range's larger end or
      * finer, and clipped to +-2^38 of them; of integers the unit is 1. */
     int unit_exponent;
     double units;

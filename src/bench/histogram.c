@@ -11,6 +11,7 @@
 #include "bench/bench_frames.h"
 #include "cli/options.h"
 #include "core/log.h"
+#include "kernels/backend.h"
 #include "kernels/histogram.h"
 
 enum { DETECTOR = 400, RECORDING_DETECTOR = 192, RECORDING_SCAN = 512, MOST_REPEATS = 101, CHECKED_PIXELS = 1024, CHECKED_FRAMES = 64 };
@@ -18,7 +19,7 @@ enum { DETECTOR = 400, RECORDING_DETECTOR = 192, RECORDING_SCAN = 512, MOST_REPE
 typedef struct {
     const char *backend, *json_path;
     int64_t device, n_threads, repeats, pool;
-    bool quick;
+    bool quick, on_cuda;
 } settings;
 
 /* One line of the table. */
@@ -351,10 +352,30 @@ static ps_code bench_cpu(session *s, const ps_bench_frames *u16, const ps_bench_
 
 /* ---- the command -------------------------------------------------------------------------------------------------------------- */
 
+static bool device_is_there(void) {
+#ifdef PS_WITH_CUDA
+    int n = 0;
+    return ps_cuda_device_count(&n, NULL) == PS_OK && n > 0;
+#else
+    return false;
+#endif
+}
+
+static ps_code choose_backend(settings *given, ps_error *error) {
+    long long device = 0;
+    int used = 0;
+    given->on_cuda = given->backend ? strcmp(given->backend, "cpu") != 0 : device_is_there();
+    if (!given->backend || strcmp(given->backend, "cpu") == 0 || strcmp(given->backend, "cuda") == 0) return PS_OK;
+    if (sscanf(given->backend, "cuda:%lld%n", &device, &used) != 1 || given->backend[used] != '\0' || device < 0)
+        return PS_FAIL(error, PS_E_ARGUMENT, "ptyseries bench histogram: --backend: found '%s', expected cpu, cuda or cuda:N",
+                       given->backend);
+    given->device = device;
+    return PS_OK;
+}
+
 static ps_code parse(settings *given, int n_arguments, char **arguments, bool *help, ps_error *error) {
     const ps_option options[] = {
-        {"--backend", PS_OPTION_TEXT, &given->backend, "cpu or cuda (default: cpu)"},
-        {"--device", PS_OPTION_INTEGER, &given->device, "CUDA device number (default 0)"},
+        {"--backend", PS_OPTION_TEXT, &given->backend, "cpu, cuda or cuda:N (a device); without it cuda where there is a device, else cpu"},
         {"--threads", PS_OPTION_INTEGER, &given->n_threads, "CPU threads (default: all)"},
         {"--repeats", PS_OPTION_INTEGER, &given->repeats, "timed repeats of each line; the median is shown (default 5)"},
         {"--distinct", PS_OPTION_INTEGER, &given->pool, "different made-up frames, used over and over (default 512)"},
@@ -370,8 +391,7 @@ static ps_code parse(settings *given, int n_arguments, char **arguments, bool *h
                             .n_options = sizeof options / sizeof *options};
     PS_TRY(ps_options_parse(&line, n_arguments, arguments, help, error));
     if (*help) return PS_OK;
-    if (strcmp(given->backend, "cpu") != 0 && strcmp(given->backend, "cuda") != 0)
-        return PS_FAIL(error, PS_E_ARGUMENT, "ptyseries bench histogram: --backend: found '%s', expected cpu or cuda", given->backend);
+    PS_TRY(choose_backend(given, error));
     if (given->repeats < 1 || given->repeats > MOST_REPEATS || given->pool < CHECKED_FRAMES || given->n_threads < 0)
         return PS_FAIL(error, PS_E_ARGUMENT,
                        "ptyseries bench histogram: expected 1 to %d repeats, at least %d distinct frames, 0 or more threads", MOST_REPEATS,
@@ -396,7 +416,7 @@ static ps_code run(const settings *given, ps_error *error) {
     PS_GO(ps_bench_frames_raw(given->pool, DETECTOR * DETECTOR, PS_U16, &u16, error));
     PS_GO(ps_bench_frames_raw(given->pool, DETECTOR * DETECTOR, PS_F32, &f32, error));
     print_heading();
-    code = strcmp(given->backend, "cuda") == 0 ? bench_cuda(&s, &u16, &f32, error) : bench_cpu(&s, &u16, &f32, error);
+    code = given->on_cuda ? bench_cuda(&s, &u16, &f32, error) : bench_cpu(&s, &u16, &f32, error);
     if (given->json_path) {
         ps_code written = write_json(&s, error);
         if (code == PS_OK) code = written;
@@ -409,7 +429,7 @@ done:
 }
 
 int ps_bench_histogram(int n_arguments, char **arguments) {
-    settings given = {.backend = "cpu", .repeats = 5, .pool = 512};
+    settings given = {.repeats = 5, .pool = 512};
     ps_error error = {0};
     bool help = false;
     ps_code code = parse(&given, n_arguments, arguments, &help, &error);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bench/histogram.h"
 #include "bench/measure.h"
 #include "bench/measure_decode.h"
 #include "cli/cli.h"
@@ -28,7 +29,8 @@ static ps_code parse(bench_arguments *given, int n_arguments, char **arguments, 
                             .synopsis = "[OPTIONS]",
                             .description = "Measures the kernels on this machine: the rows of the table in docs/performance.md, each as\n"
                                            "median, lowest and highest of its repeats. Answers are checked first; a kernel whose answer\n"
-                                           "is wrong is not timed (exit status 1).",
+                                           "is wrong is not timed (exit status 1).\n"
+                                           "ptyseries bench histogram times per-pixel histograms; see its --help.",
                             .options = options,
                             .n_options = sizeof options / sizeof *options};
     PS_TRY(ps_options_parse(&line, n_arguments, arguments, help, error));
@@ -77,6 +79,7 @@ static ps_code bench(const bench_arguments *given, ps_error *error) {
 }
 
 int ps_command_bench(int n_arguments, char **arguments) {
+    if (n_arguments > 0 && strcmp(arguments[0], "histogram") == 0) return ps_bench_histogram(n_arguments - 1, arguments + 1);
     bench_arguments given = {.repeats = 7};
     ps_error error = {0};
     bool help = false;

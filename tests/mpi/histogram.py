@@ -120,6 +120,13 @@ def options(program, folder):
     strided = numpy.concatenate([values[:N_POSITIONS:4], values[N_POSITIONS::4]])[:, 2:9, 3:10]
     check_counts(load(folder / "part.h5"), strided, 20, (4000, 6000), "region and stride")
 
+    fine = numpy.concatenate([numpy.load(folder / f"uint8_{part}.npy") for part in range(2)])
+    run(program, write_job(folder, "fine", {"bins": 256, "range": [0, 256]}, ["uint8_*.npy"]), 3)
+    found = load(folder / "fine.h5")
+    require(numpy.array_equal(found["histogram/median"], numpy.median(fine, axis=0)), "medians of bins one count wide")
+    mode = numpy.argmax(expected_counts(fine, 256, (0, 256)), axis=-1)
+    require(numpy.array_equal(found["histogram/mode"], mode), "modes of bins one count wide")
+
     median = write_job(folder, "median", {"bins": 64, "range": "auto", "centre": "median", "sample": 1000000}, ["uint16_*.npy"])
     run(program, median, 2)
     found = load(folder / "median.h5")
