@@ -1,6 +1,6 @@
 /* The CUDA histogram at work: frames go from pinned stages over the copy stream into one of two batches on the device; a full batch is
- * counted on the compute stream while the other one fills. Counters on the device are 32-bit; before they could overflow they are added
- * to 64-bit ones on the host. */
+ * counted on the compute stream while the other one fills. Counters on the device are 32-bit, those of the shared kernel 16-bit first;
+ * before they could overflow they are added to the next wider ones, in the end to 64-bit ones on the host. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -21,6 +21,7 @@ static ps_device_batch device_batch(const ps_cuda_histogram *h, const ps_frame_b
     d.n_padded = h->n_padded;
     d.centre = h->centre;
     d.counts = h->counts;
+    d.packed = h->packed;
     d.n_cells = h->n_cells;
     d.cell_pitch = h->cell_pitch;
     return d;
@@ -41,6 +42,14 @@ static ps_code fetch_rows(ps_cuda_histogram *h, int64_t first, int64_t n, ps_err
     return PS_OK;
 }
 
+/* Brings everything that was launched into counts. */
+static ps_code widen(ps_cuda_histogram *h, ps_error *error) {
+    ps_device_batch d = device_batch(h, NULL);
+    if (h->since_widen > 0) PS_TRY(ps_histogram_launch_widen(&d, h->compute_stream, error));
+    h->since_widen = 0;
+    return PS_OK;
+}
+
 /* Adds the 32-bit counters to the 64-bit ones and clears them. Waits for the device. */
 static ps_code spill(ps_cuda_histogram *h, ps_error *error) {
     size_t n = (size_t)h->desc.n_pixels * (size_t)h->n_cells;
@@ -48,6 +57,7 @@ static ps_code spill(ps_cuda_histogram *h, ps_error *error) {
     if (!h->spilled)
         return PS_FAIL(error, PS_E_MEMORY, "histogram: cannot allocate %.3f GiB for 64-bit counts",
                        (double)(n * sizeof *h->spilled) / (1 << 30));
+    PS_TRY(widen(h, error));
     for (int64_t first = 0; first < h->desc.n_pixels; first += h->read_pixels) {
         int64_t pixels = first + h->read_pixels < h->desc.n_pixels ? h->read_pixels : h->desc.n_pixels - first;
         PS_TRY(fetch_rows(h, first, pixels, error));
@@ -59,9 +69,12 @@ static ps_code spill(ps_cuda_histogram *h, ps_error *error) {
 }
 
 static ps_code launch_fill(ps_cuda_histogram *h, const ps_device_batch *d, ps_error *error) {
-    if (h->desc.kernel == PS_HISTOGRAM_SHARED)
-        return ps_histogram_launch_shared(h->map->dtype, d, &h->device_map, h->compute_stream, error);
-    return ps_histogram_launch_global(h->map->dtype, h->desc.kernel == PS_HISTOGRAM_BIN_MAJOR, d, &h->device_map, h->compute_stream, error);
+    if (h->desc.kernel != PS_HISTOGRAM_SHARED)
+        return ps_histogram_launch_global(h->map->dtype, h->desc.kernel == PS_HISTOGRAM_BIN_MAJOR, d, &h->device_map, h->compute_stream,
+                                          error);
+    if (h->since_widen + d->n_frames > PS_HISTOGRAM_MAX_BATCH) PS_TRY(widen(h, error));
+    h->since_widen += d->n_frames;
+    return ps_histogram_launch_shared(h->map->dtype, d, &h->device_map, h->compute_stream, error);
 }
 
 /* Counts the batch that is being filled and turns to the other one. */
@@ -195,6 +208,7 @@ static ps_code read_counts(ps_histogram *histogram, int64_t first_pixel, int64_t
                        (long long)h->desc.n_pixels);
     PS_HISTOGRAM_CUDA(error, cudaSetDevice(h->desc.device));
     if (first_pixel == 0) h->times.readout_kernel_s = h->times.readout_copy_s = 0;
+    PS_TRY(widen(h, error));
     for (int64_t done = 0; done < n_pixels; done += h->read_pixels) {
         int64_t n = done + h->read_pixels < n_pixels ? h->read_pixels : n_pixels - done;
         PS_TRY(fetch_rows(h, first_pixel + done, n, error));

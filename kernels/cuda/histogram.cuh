@@ -28,6 +28,7 @@ struct ps_device_batch {
     int64_t n_frames, n_padded;
     const void *centre;          /* [n_padded] of dtype, NULL: none */
     uint32_t *counts;            /* [n_padded, cell_pitch], or bin-major [cell_pitch, n_padded] */
+    uint32_t *packed;            /* [n_padded / PS_GROUP, cell_pitch / 2, PS_GROUP] pairs of 16-bit counts of the shared kernel */
     int64_t n_cells, cell_pitch; /* cell_pitch: whole sectors of 8 */
 };
 
@@ -39,8 +40,11 @@ struct ps_device_moments {
     double saturation;
 };
 
+/* Adds a batch of at most 65535 frames to packed. */
 ps_code ps_histogram_launch_shared(ps_dtype dtype, const ps_device_batch *batch, const ps_device_map *map, cudaStream_t stream,
                                    ps_error *error);
+/* Adds what launch_shared left in packed to counts, and clears it; due before packed holds more than 65535 frames. */
+ps_code ps_histogram_launch_widen(const ps_device_batch *batch, cudaStream_t stream, ps_error *error);
 ps_code ps_histogram_launch_global(ps_dtype dtype, bool bin_major, const ps_device_batch *batch, const ps_device_map *map,
                                    cudaStream_t stream, ps_error *error);
 ps_code ps_histogram_launch_moments(ps_dtype dtype, const ps_device_batch *batch, const ps_device_map *map,

@@ -25,8 +25,9 @@ static int64_t count_read_pixels(int64_t n_pixels, int64_t n_cells) {
 /* Device bytes but for the frames of batches. */
 static size_t fixed_bytes(const ps_histogram_desc *desc, const ps_histogram_map *map) {
     size_t n_padded = (size_t)round_up(desc->n_pixels, PS_GROUP), n_cells = (size_t)count_cells(map);
-    return n_padded * ((size_t)round_up((int64_t)n_cells, 8) * sizeof(uint32_t) + PS_N_MOMENT_ARRAYS * sizeof(long long) +
-                       ps_dtype_bytes(map->dtype)) +
+    size_t cell_bytes = desc->kernel == PS_HISTOGRAM_SHARED ? sizeof(uint32_t) + sizeof(uint16_t) : sizeof(uint32_t);
+    return n_padded *
+               ((size_t)round_up((int64_t)n_cells, 8) * cell_bytes + PS_N_MOMENT_ARRAYS * sizeof(long long) + ps_dtype_bytes(map->dtype)) +
            (size_t)count_read_pixels(desc->n_pixels, (int64_t)n_cells) * n_cells * sizeof(uint32_t) +
            ((size_t)map->n_bins + 1) * (sizeof(double) + sizeof(float)) + (size_t)map->n_values * sizeof(uint32_t);
 }
@@ -112,6 +113,10 @@ static ps_code make_counts(ps_cuda_histogram *h, ps_error *error) {
     size_t row_bytes = (size_t)h->read_pixels * (size_t)h->n_cells * sizeof *h->rows;
     PS_HISTOGRAM_CUDA(error, cudaMalloc((void **)&h->counts, count_bytes));
     PS_HISTOGRAM_CUDA(error, cudaMemset(h->counts, 0, count_bytes));
+    if (h->desc.kernel == PS_HISTOGRAM_SHARED) {
+        PS_HISTOGRAM_CUDA(error, cudaMalloc((void **)&h->packed, count_bytes / 2));
+        PS_HISTOGRAM_CUDA(error, cudaMemset(h->packed, 0, count_bytes / 2));
+    }
     PS_HISTOGRAM_CUDA(error, cudaMalloc((void **)&h->rows, row_bytes));
     PS_HISTOGRAM_CUDA(error, cudaMallocHost((void **)&h->host_rows, row_bytes));
     PS_HISTOGRAM_CUDA(error, cudaMalloc((void **)&h->moment_arrays, PS_N_MOMENT_ARRAYS * moment_bytes));
@@ -259,6 +264,7 @@ void ps_cuda_histogram_destroy(ps_histogram *histogram) {
     if (h->copy_stream) cudaStreamSynchronize(h->copy_stream);
     destroy_frames(h);
     cudaFree(h->counts);
+    cudaFree(h->packed);
     cudaFree(h->rows);
     cudaFreeHost(h->host_rows);
     cudaFree(h->moment_arrays);

@@ -3,18 +3,18 @@
  * A block owns a group of 32 pixels and runs through a batch's frames once, with all cells of its pixels in shared memory: words
  * [cell / 2, pixel], two 16-bit counters a word, so that pixel p lives in bank p whatever its value. A lane loads 16 bytes, V values of
  * neighbouring pixels of one frame; 32/V lanes cover the group, a warp V frames. Lanes of frame row r start at value r and wrap round,
- * so that at every step the 32 lanes touch 32 different pixels, hence 32 banks, and increments never collide. Two loads are in flight per
- * lane. At the end each lane adds its pixel's counters that are not zero to the accumulator [pixel, cell], 8 cells (one 32-byte sector) at
- * a time; a pixel uses few of its bins, so most sectors are left alone.
+ * so that at every step the 32 lanes touch 32 different pixels, hence 32 banks, and increments never collide. The loads of the next frames
+ * are under way while these are counted. At the end the words are added to those of the same shape in global memory, 16 bytes a lane, rows
+ * that are zero left alone. Those hold up to 65535 frames; before they could overflow `widen` adds them to the 32-bit accumulator
+ * [pixel, cell].
  *
- * Bytes moved: the batch once, and twice the sectors in use. More cells than shared memory holds are done in tiles, the batch's slice
- * read once per tile (from L2 mostly). A batch has at most 65535 frames, so that no 16-bit counter overflows. What was measured stands
- * in docs/performance.md. */
+ * Bytes moved: the batch once, and the words in use twice, coalesced. More cells than shared memory holds are done in tiles, the batch's
+ * slice read once per tile (from L2 mostly). What was measured, and what was tried, stands in docs/performance.md. */
 #include "kernels/cuda/histogram.cuh"
 
 namespace {
 
-constexpr int MOST_THREADS = 1024 /* of a multiprocessor */, CELL_BYTES = PS_GROUP * 2, SECTOR_CELLS = 8, SECTORS = 2;
+constexpr int MOST_THREADS = 896 /* of a multiprocessor */, CELL_BYTES = PS_GROUP * 2, SECTOR_CELLS = 8, FLUSH_LOADS = 4;
 
 /* Threads of a block: fewer where the compiler needs more registers for the same. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
@@ -23,8 +23,10 @@ constexpr int BLOCK_THREADS = 640;
 constexpr int BLOCK_THREADS = MOST_THREADS;
 #endif
 
-/* 16-byte loads in flight per lane: more did not help with this many threads. */
-constexpr int LOADS = 2;
+/* 16-byte loads of a lane that are under way while as many are counted: what registers hold. */
+template <class T> constexpr int LOADS = sizeof(T) == 1 ? 1 : 2;
+
+constexpr int WIDEN_THREADS = 256;
 
 struct tiling {
     int tile_cells; /* cells in shared memory at a time, a multiple of SECTOR_CELLS */
@@ -55,58 +57,44 @@ __device__ __forceinline__ void increment(uint32_t address, uint32_t amount) {
     asm volatile("red.shared.add.u32 [%0], %1;" ::"r"(address), "r"(amount) : "memory");
 }
 
-/* The four words of eight neighbouring cells of the lane's pixel, as one sector of the accumulator has them. */
-struct counter_words {
-    uint32_t pair[4];
+__device__ __forceinline__ bool any(uint4 v) {
+    return (v.x | v.y | v.z | v.w) != 0;
+}
 
-    __device__ __forceinline__ counter_words(const uint32_t *words, int cell) {
+/* Adds n vectors of words to those in global memory, two counters at a time: there is no carry between them, since together they hold at
+ * most 65535 frames. EXCLUSIVE: no other block adds to these; then a few loads overlap. */
+template <bool EXCLUSIVE> __device__ __forceinline__ void flush(const uint4 *vectors, uint4 *target, int n) {
+    for (int first = threadIdx.x; first < n; first += FLUSH_LOADS * blockDim.x) {
+        uint4 sum[FLUSH_LOADS];
 #pragma unroll
-        for (int i = 0; i < 4; i++) pair[i] = words[(cell / 2 + i) * PS_GROUP + threadIdx.x % 32];
-    }
-    __device__ __forceinline__ bool used() const {
-        return (pair[0] | pair[1] | pair[2] | pair[3]) != 0;
-    }
-    __device__ __forceinline__ void store_sum(uint4 a, uint4 b, uint32_t *target) const {
-        a.x += pair[0] & 0xffff, a.y += pair[0] >> 16, a.z += pair[1] & 0xffff, a.w += pair[1] >> 16;
-        b.x += pair[2] & 0xffff, b.y += pair[2] >> 16, b.z += pair[3] & 0xffff, b.w += pair[3] >> 16;
-        ((uint4 *)target)[0] = a, ((uint4 *)target)[1] = b;
-    }
-    __device__ __forceinline__ void add(uint32_t *target) const {
+        for (int i = 0; i < FLUSH_LOADS; i++) {
+            int v = first + i * blockDim.x;
+            if (EXCLUSIVE && v < n && any(vectors[v])) sum[i] = target[v];
+        }
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            if (pair[i] & 0xffff) atomicAdd(target + 2 * i, pair[i] & 0xffff);
-            if (pair[i] >> 16) atomicAdd(target + 2 * i + 1, pair[i] >> 16);
+        for (int i = 0; i < FLUSH_LOADS; i++) {
+            int v = first + i * blockDim.x;
+            if (v >= n || !any(vectors[v])) continue;
+            uint4 mine = vectors[v];
+            if (EXCLUSIVE) {
+                target[v] = make_uint4(sum[i].x + mine.x, sum[i].y + mine.y, sum[i].z + mine.z, sum[i].w + mine.w);
+            } else {
+                uint32_t *words = (uint32_t *)(target + v);
+                if (mine.x) atomicAdd(words, mine.x);
+                if (mine.y) atomicAdd(words + 1, mine.y);
+                if (mine.z) atomicAdd(words + 2, mine.z);
+                if (mine.w) atomicAdd(words + 3, mine.w);
+            }
         }
     }
-};
+}
 
-/* Adds the counters of a tile to the accumulator. EXCLUSIVE: no other block adds to these pixels; then a few sectors are loaded at a time,
- * so that their latencies overlap. */
-template <bool EXCLUSIVE>
-__device__ __forceinline__ void flush(const uint32_t *words, uint32_t *counts, int64_t cell_pitch, uint32_t tile, int tile_cells) {
-    int step = blockDim.x / 32 * SECTOR_CELLS, n_cells = cell_pitch - tile < tile_cells ? (int)(cell_pitch - tile) : tile_cells;
-    uint32_t *row = counts + ((int64_t)blockIdx.x * PS_GROUP + threadIdx.x % 32) * cell_pitch + tile;
-    for (int first = threadIdx.x / 32 * SECTOR_CELLS; first < n_cells; first += SECTORS * step) {
-        uint4 low[SECTORS], high[SECTORS];
+/* The lane's vectors of frames first, first + V, ...; those behind the end are left as they are. */
+template <class T> __device__ __forceinline__ void load(uint4 *data, const T *source, int64_t first, int64_t end, int64_t n_padded) {
+    constexpr int V = 16 / sizeof(T);
 #pragma unroll
-        for (int i = 0; i < SECTORS; i++) {
-            int cell = first + i * step;
-            if (!EXCLUSIVE || cell >= n_cells || !counter_words(words, cell).used()) continue;
-            low[i] = ((const uint4 *)(row + cell))[0];
-            high[i] = ((const uint4 *)(row + cell))[1];
-        }
-#pragma unroll
-        for (int i = 0; i < SECTORS; i++) {
-            int cell = first + i * step;
-            if (cell >= n_cells) break;
-            counter_words found(words, cell);
-            if (!found.used()) continue;
-            if (EXCLUSIVE)
-                found.store_sum(low[i], high[i], row + cell);
-            else
-                found.add(row + cell);
-        }
-    }
+    for (int u = 0; u < LOADS<T>; u++)
+        if (first + u * V < end) data[u] = __ldcs((const uint4 *)(source + (first + u * V) * n_padded));
 }
 
 /* Counts frames begin ... end - 1 of the block's group. */
@@ -129,15 +117,15 @@ __device__ __forceinline__ void count(uint32_t *words, const ps_device_batch &ba
         address[k] = (uint32_t)__cvta_generic_to_shared(words) + (column + (k + row) % V) * 4;
         asm volatile("" : "+r"(address[k])); /* kept, not computed again at every use */
     }
-    for (int64_t first = begin + (int64_t)warp * V * LOADS + row; first - row < end; first += (int64_t)n_warps * V * LOADS) {
-        uint4 data[LOADS];
+    int64_t first = begin + (int64_t)warp * V * LOADS<T> + row, step = (int64_t)n_warps * V * LOADS<T>;
+    uint4 data[LOADS<T>], next[LOADS<T>];
+    load<T>(data, source, first, end, batch.n_padded);
+    for (; first - row < end; first += step) {
+        load<T>(next, source, first + step, end, batch.n_padded);
 #pragma unroll
-        for (int u = 0; u < LOADS; u++)
-            if (first + u * V < end) data[u] = __ldcs((const uint4 *)(source + (first + u * V) * batch.n_padded));
-#pragma unroll
-        for (int u = 0; u < LOADS; u++) {
-            if (first + u * V >= end) continue;
+        for (int u = 0; u < LOADS<T>; u++) {
             uint32_t w[4];
+            if (first + u * V >= end) continue;
             unpack(data[u], w);
             rotate<T>(w, row);
 #pragma unroll
@@ -148,6 +136,8 @@ __device__ __forceinline__ void count(uint32_t *words, const ps_device_batch &ba
                 if (!TILED || place.word < tile_cells / 2) increment(address[k] + place.word * (PS_GROUP * 4), place.high ? 0x10000u : 1u);
             }
         }
+#pragma unroll
+        for (int u = 0; u < LOADS<T>; u++) data[u] = next[u];
     }
 }
 
@@ -163,10 +153,34 @@ __global__ void __launch_bounds__(BLOCK_THREADS, 1) fill_shared(const ps_device_
         __syncthreads();
         count<T, FORMULA, CENTRED, TILED>(words, batch, map, begin, end, tile, (uint32_t)t.tile_cells);
         __syncthreads();
+        int n_cells = batch.cell_pitch - tile < t.tile_cells ? (int)(batch.cell_pitch - tile) : t.tile_cells;
+        uint4 *target = (uint4 *)(batch.packed + ((int64_t)blockIdx.x * batch.cell_pitch + tile) / 2 * PS_GROUP);
         if (gridDim.y == 1)
-            flush<true>(words, batch.counts, batch.cell_pitch, tile, t.tile_cells);
+            flush<true>(shared, target, n_cells * CELL_BYTES / 16);
         else
-            flush<false>(words, batch.counts, batch.cell_pitch, tile, t.tile_cells);
+            flush<false>(shared, target, n_cells * CELL_BYTES / 16);
+        __syncthreads();
+    }
+}
+
+/* 64 cells of a group at a time: packed words [cell / 2, pixel] to the accumulator [pixel, cell] through shared memory, padded by one word
+ * against bank conflicts; zeros are left behind. */
+__global__ void __launch_bounds__(WIDEN_THREADS) widen_packed(uint32_t *packed, uint32_t *counts, int64_t cell_pitch) {
+    __shared__ uint32_t tile[PS_GROUP][PS_GROUP + 1];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    int64_t n_words = cell_pitch / 2;
+    uint32_t *words = packed + (int64_t)blockIdx.x * n_words * PS_GROUP;
+    for (int64_t first = (int64_t)blockIdx.y * PS_GROUP; first < n_words; first += (int64_t)gridDim.y * PS_GROUP) {
+        for (int i = warp; i < PS_GROUP && first + i < n_words; i += WIDEN_THREADS / 32) {
+            tile[i][lane] = words[(first + i) * PS_GROUP + lane];
+            if (tile[i][lane]) words[(first + i) * PS_GROUP + lane] = 0;
+        }
+        __syncthreads();
+        for (int pixel = warp; pixel < PS_GROUP && first + lane < n_words; pixel += WIDEN_THREADS / 32) {
+            uint32_t pair = tile[lane][pixel];
+            uint2 *target = (uint2 *)(counts + ((int64_t)blockIdx.x * PS_GROUP + pixel) * cell_pitch) + first + lane;
+            if (pair) *target = make_uint2(target->x + (pair & 0xffff), target->y + (pair >> 16));
+        }
         __syncthreads();
     }
 }
@@ -238,5 +252,14 @@ ps_code ps_histogram_launch_shared(ps_dtype dtype, const ps_device_batch *batch,
     if (status != cudaSuccess)
         return PS_FAIL(error, PS_E_DEVICE, "histogram: launch of fill_shared (%d threads, %zu bytes of shared memory): %s", t.n_threads,
                        t.shared_bytes, cudaGetErrorString(status));
+    return PS_OK;
+}
+
+ps_code ps_histogram_launch_widen(const ps_device_batch *batch, cudaStream_t stream, ps_error *error) {
+    const int64_t most_grid_rows = 65535;
+    int64_t n_blocks = (batch->cell_pitch / 2 + PS_GROUP - 1) / PS_GROUP;
+    dim3 grid((unsigned)(batch->n_padded / PS_GROUP), (unsigned)(n_blocks < most_grid_rows ? n_blocks : most_grid_rows));
+    widen_packed<<<grid, WIDEN_THREADS, 0, stream>>>(batch->packed, batch->counts, batch->cell_pitch);
+    PS_HISTOGRAM_CUDA(error, cudaGetLastError());
     return PS_OK;
 }

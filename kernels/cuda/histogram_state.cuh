@@ -35,6 +35,8 @@ struct ps_cuda_histogram {
     ps_device_moments moments;
     void *centre;
     uint32_t *table, *counts;
+    uint32_t *packed;    /* of the shared kernel: ps_device_batch */
+    int64_t since_widen; /* frames in packed */
     double *edges;
     float *edges_f32;
     long long *moment_arrays; /* [PS_N_MOMENT_ARRAYS, n_padded] */

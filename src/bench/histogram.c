@@ -15,11 +15,13 @@
 #include "kernels/histogram.h"
 
 enum { DETECTOR = 400, RECORDING_DETECTOR = 192, RECORDING_SCAN = 512, MOST_REPEATS = 101, CHECKED_PIXELS = 1024, CHECKED_FRAMES = 64 };
+enum { END_TO_END_FACTOR = 4 }; /* so many times the frames, so that filling the pipeline and emptying it do not count for much */
 
 typedef struct {
     const char *backend, *json_path;
     int64_t device, n_threads, repeats, pool;
-    bool quick, on_cuda;
+    const char *rows; /* NULL: all */
+    bool on_cuda;
 } settings;
 
 /* One line of the table. */
@@ -33,6 +35,7 @@ typedef struct {
     int64_t batch;    /* 0: the backend's choice */
     int64_t n_frames; /* per repeat */
     bool readout;
+    bool from_stages; /* fill is timed with the frames that lie in the stages, without copying into them */
 } bench_case;
 
 typedef struct {
@@ -121,22 +124,6 @@ static spread spread_of(double *values, int64_t n) {
     return (spread){n % 2 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]), values[0], values[n - 1]};
 }
 
-static ps_code time_fill(const session *s, const bench_case *c, ps_histogram *histogram, figures *found, ps_error *error) {
-    double fill[MOST_REPEATS];
-    ps_histogram_times before, after, begin;
-    PS_TRY(put_frames(c, histogram, c->n_frames, error));
-    histogram->ops->times(histogram, &begin);
-    for (int64_t r = 0; r < s->given->repeats; r++) {
-        histogram->ops->times(histogram, &before);
-        PS_TRY(put_frames(c, histogram, c->n_frames, error));
-        histogram->ops->times(histogram, &after);
-        fill[r] = 1e6 * (after.fill_s - before.fill_s) / (double)c->n_frames;
-    }
-    found->fill_us = spread_of(fill, s->given->repeats);
-    found->moments_us = 1e6 * (after.moments_s - begin.moments_s) / (double)(s->given->repeats * c->n_frames);
-    return PS_OK;
-}
-
 /* Commits what lies in the stages again and again: frames in pinned memory, nothing written by the host. */
 static ps_code commit_frames(ps_histogram *histogram, int64_t n_frames, ps_error *error) {
     for (int64_t done = 0; done < n_frames;) {
@@ -150,19 +137,36 @@ static ps_code commit_frames(ps_histogram *histogram, int64_t n_frames, ps_error
     return histogram->ops->finish(histogram, error);
 }
 
+static ps_code time_fill(const session *s, const bench_case *c, ps_histogram *histogram, figures *found, ps_error *error) {
+    double fill[MOST_REPEATS];
+    ps_histogram_times before, after, begin;
+    PS_TRY(put_frames(c, histogram, c->from_stages ? c->frames->n_frames : c->n_frames, error));
+    histogram->ops->times(histogram, &begin);
+    for (int64_t r = 0; r < s->given->repeats; r++) {
+        histogram->ops->times(histogram, &before);
+        PS_TRY(c->from_stages ? commit_frames(histogram, c->n_frames, error) : put_frames(c, histogram, c->n_frames, error));
+        histogram->ops->times(histogram, &after);
+        fill[r] = 1e6 * (after.fill_s - before.fill_s) / (double)c->n_frames;
+    }
+    found->fill_us = spread_of(fill, s->given->repeats);
+    found->moments_us = 1e6 * (after.moments_s - begin.moments_s) / (double)(s->given->repeats * c->n_frames);
+    return PS_OK;
+}
+
 static ps_code time_end_to_end(const session *s, const bench_case *c, ps_histogram *histogram, figures *found, ps_error *error) {
     double seconds[MOST_REPEATS];
     ps_histogram_times before, after;
+    int64_t n_frames = c->from_stages ? c->n_frames : END_TO_END_FACTOR * c->n_frames;
     PS_TRY(commit_frames(histogram, c->n_frames, error));
     histogram->ops->times(histogram, &before);
     for (int64_t r = 0; r < s->given->repeats; r++) {
         double begin = ps_seconds();
-        PS_TRY(commit_frames(histogram, c->n_frames, error));
-        seconds[r] = 1e6 * (ps_seconds() - begin) / (double)c->n_frames;
+        PS_TRY(commit_frames(histogram, n_frames, error));
+        seconds[r] = 1e6 * (ps_seconds() - begin) / (double)n_frames;
     }
     histogram->ops->times(histogram, &after);
     found->end_to_end_us = spread_of(seconds, s->given->repeats);
-    found->copy_us = 1e6 * (after.copy_s - before.copy_s) / (double)(s->given->repeats * c->n_frames);
+    found->copy_us = 1e6 * (after.copy_s - before.copy_s) / (double)(s->given->repeats * n_frames);
     return PS_OK;
 }
 
@@ -262,25 +266,32 @@ static bench_case detector_case(const ps_histogram_ops *ops, ps_histogram_kernel
 }
 
 #ifdef PS_WITH_CUDA
-/* The published configurations, with every kernel, then the shared-memory one with large batches. */
-static ps_code bench_configurations(session *s, const ps_bench_frames *u16, const ps_bench_frames *f32, ps_error *error) {
+/* The published configurations, with every kernel. */
+static ps_code bench_published(session *s, const ps_bench_frames *u16, const ps_bench_frames *f32, ps_error *error) {
     const struct {
         const ps_bench_frames *frames;
         int64_t n_bins, batch;
-    } published[] = {{u16, 1000, 64}, {f32, 1000, 64}, {u16, 100, 64}, {u16, 1000, 512}},
-      large[] = {{u16, 1000, 2048}, {u16, 1000, 8192}, {f32, 1000, 8192}};
+    } published[] = {{u16, 1000, 64}, {f32, 1000, 64}, {u16, 100, 64}, {u16, 1000, 512}};
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < 3; k++) {
             bench_case c = detector_case(&ps_histogram_cuda, (ps_histogram_kernel)k, published[i].frames, published[i].n_bins, false,
                                          published[i].batch, 2048);
             c.readout = true;
-            PS_TRY(run_case(s, &c, "configurations", error));
+            PS_TRY(run_case(s, &c, "published", error));
         }
+    return PS_OK;
+}
+
+/* The shared-memory kernel with batches as large as it is made for. */
+static ps_code bench_large(session *s, const ps_bench_frames *u16, const ps_bench_frames *f32, ps_error *error) {
+    const struct {
+        const ps_bench_frames *frames;
+        int64_t batch;
+    } large[] = {{u16, 2048}, {u16, 8192}, {f32, 8192}};
     for (int i = 0; i < 3; i++) {
-        bench_case c =
-            detector_case(&ps_histogram_cuda, PS_HISTOGRAM_SHARED, large[i].frames, large[i].n_bins, false, large[i].batch, 16384);
+        bench_case c = detector_case(&ps_histogram_cuda, PS_HISTOGRAM_SHARED, large[i].frames, 1000, false, large[i].batch, 8192);
         c.readout = true;
-        PS_TRY(run_case(s, &c, "large batches", error));
+        PS_TRY(run_case(s, &c, "large", error));
     }
     return PS_OK;
 }
@@ -294,10 +305,11 @@ static ps_code bench_bins(session *s, const ps_bench_frames *u16, ps_error *erro
     } ways[] = {{PS_HISTOGRAM_BIN_MAJOR, 64, 1024},
                 {PS_HISTOGRAM_PIXEL_MAJOR, 64, 1024},
                 {PS_HISTOGRAM_SHARED, 64, 1024},
-                {PS_HISTOGRAM_SHARED, 8192, 16384}};
+                {PS_HISTOGRAM_SHARED, 2048, 4096},
+                {PS_HISTOGRAM_SHARED, 8192, 8192}};
     for (int centred = 0; centred < 2; centred++)
         for (int b = 0; b < 5; b++)
-            for (int w = 0; w < 4; w++) {
+            for (int w = 0; w < 5; w++) {
                 bench_case c = detector_case(&ps_histogram_cuda, ways[w].kernel, u16, bins[b], centred, ways[w].batch, ways[w].n_frames);
                 PS_TRY(run_case(s, &c, "bins", error));
             }
@@ -314,8 +326,9 @@ static ps_code bench_recording(session *s, ps_error *error) {
                         .frames = &frames,
                         .n_bins = 256,
                         .range = {0, 256},
-                        .n_frames = s->given->quick ? 16384 : RECORDING_SCAN * RECORDING_SCAN,
-                        .readout = true};
+                        .n_frames = RECORDING_SCAN * RECORDING_SCAN,
+                        .readout = true,
+                        .from_stages = true};
         if (code == PS_OK) code = run_case(s, &c, "recording 192 x 192 x 512 x 512", error);
         ps_bench_frames_free(&frames);
         PS_TRY(code);
@@ -323,10 +336,15 @@ static ps_code bench_recording(session *s, ps_error *error) {
     return PS_OK;
 }
 
+static bool wanted(const session *s, const char *rows) {
+    return !s->given->rows || strstr(s->given->rows, rows);
+}
+
 static ps_code bench_cuda(session *s, const ps_bench_frames *u16, const ps_bench_frames *f32, ps_error *error) {
-    PS_TRY(bench_configurations(s, u16, f32, error));
-    if (!s->given->quick) PS_TRY(bench_bins(s, u16, error));
-    return bench_recording(s, error);
+    if (wanted(s, "published")) PS_TRY(bench_published(s, u16, f32, error));
+    if (wanted(s, "large")) PS_TRY(bench_large(s, u16, f32, error));
+    if (wanted(s, "bins")) PS_TRY(bench_bins(s, u16, error));
+    return wanted(s, "recording") ? bench_recording(s, error) : PS_OK;
 }
 #else
 static ps_code bench_cuda(session *s, const ps_bench_frames *u16, const ps_bench_frames *f32, ps_error *error) {
@@ -379,7 +397,7 @@ static ps_code parse(settings *given, int n_arguments, char **arguments, bool *h
         {"--threads", PS_OPTION_INTEGER, &given->n_threads, "CPU threads (default: all)"},
         {"--repeats", PS_OPTION_INTEGER, &given->repeats, "timed repeats of each line; the median is shown (default 5)"},
         {"--distinct", PS_OPTION_INTEGER, &given->pool, "different made-up frames, used over and over (default 512)"},
-        {"--quick", PS_OPTION_FLAG, &given->quick, "leave out the table over bins"},
+        {"--rows", PS_OPTION_TEXT, &given->rows, "cuda: some of published,large,bins,recording; without it all"},
         {"--json", PS_OPTION_TEXT, &given->json_path, "also write the table to this file"},
     };
     ps_command_line line = {.command = "bench histogram",
@@ -392,6 +410,12 @@ static ps_code parse(settings *given, int n_arguments, char **arguments, bool *h
     PS_TRY(ps_options_parse(&line, n_arguments, arguments, help, error));
     if (*help) return PS_OK;
     PS_TRY(choose_backend(given, error));
+    static const char *const groups[] = {"published", "large", "bins", "recording"};
+    bool known = !given->rows;
+    for (int i = 0; i < 4 && !known; i++) known = strstr(given->rows, groups[i]) != NULL;
+    if (!known)
+        return PS_FAIL(error, PS_E_ARGUMENT,
+                       "ptyseries bench histogram: --rows: found '%s', expected some of published,large,bins,recording", given->rows);
     if (given->repeats < 1 || given->repeats > MOST_REPEATS || given->pool < CHECKED_FRAMES || given->n_threads < 0)
         return PS_FAIL(error, PS_E_ARGUMENT,
                        "ptyseries bench histogram: expected 1 to %d repeats, at least %d distinct frames, 0 or more threads", MOST_REPEATS,
