@@ -41,8 +41,9 @@ static ps_code choose_capacity(ps_cpu_histogram *h, ps_error *error) {
     return PS_OK;
 }
 
-/* Whole huge pages: a pixel's values lie a frame apart, which is a page fault of the translation buffer each otherwise. */
-static void *allocate_buffer(size_t bytes) {
+/* In huge pages where the system has them: a pixel's values lie a frame apart, its counters far from its neighbour's, and each would need
+ * its own entry of the translation buffer. */
+static void *allocate_large(size_t bytes) {
     size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     void *buffer = rounded > ALIGNMENT ? aligned_alloc(ALIGNMENT, rounded) : malloc(bytes);
     if (buffer && rounded > ALIGNMENT) madvise(buffer, rounded, MADV_HUGEPAGE);
@@ -82,14 +83,15 @@ static ps_code create(const ps_histogram_ops *ops, const ps_histogram_desc *desc
     h->spill_frames = desc->spill_frames > 0 ? desc->spill_frames : UINT32_MAX;
     PS_GO(choose_capacity(h, error));
     PS_GO(copy_centre(h, error));
-    h->counts = calloc(n * (size_t)h->n_slots, sizeof *h->counts);
+    h->counts = allocate_large(n * (size_t)h->n_slots * sizeof *h->counts);
     PS_GO_ALLOC(error, h->counts);
+    memset(h->counts, 0, n * (size_t)h->n_slots * sizeof *h->counts);
     h->pixels = calloc(n, sizeof *h->pixels);
     PS_GO_ALLOC(error, h->pixels);
     for (size_t p = 0; p < n; p++) h->pixels[p].minimum = INFINITY, h->pixels[p].maximum = -INFINITY;
     h->totals = calloc((size_t)desc->n_segments, sizeof *h->totals);
     PS_GO_ALLOC(error, h->totals);
-    h->buffer = allocate_buffer((size_t)h->capacity * frame_bytes(desc, map));
+    h->buffer = allocate_large((size_t)h->capacity * frame_bytes(desc, map));
     PS_GO_ALLOC(error, h->buffer);
     *histogram = &h->base;
     h = NULL;

@@ -51,7 +51,9 @@ static void partial_flush(const small_partial *partial, ps_cpu_pixel *pixels, in
 #define DEFINE_SMALL(NAME, TYPE)                                                                                                           \
     static inline __attribute__((always_inline)) void row_count_##NAME(const TYPE *row, int n, const int32_t *base, const uint32_t *slots, \
                                                                        uint32_t *counts, int64_t n_slots) {                                \
-        for (int j = 0; j < n; j++) counts[j * n_slots + slots[row[j] - base[j]]]++;                                                       \
+        uint32_t place[TILE];                                                                                                              \
+        for (int j = 0; j < n; j++) place[j] = slots[row[j] - base[j]];                                                                    \
+        for (int j = 0; j < n; j++, counts += n_slots) counts[place[j]]++;                                                                 \
     }                                                                                                                                      \
     static inline __attribute__((always_inline)) void row_moments_##NAME(const TYPE *row, int n, const int32_t *centre,                    \
                                                                          int32_t saturation, small_partial *partial) {                     \
