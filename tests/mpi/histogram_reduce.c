@@ -98,6 +98,6 @@ int main(void) {
     ps_histogram_destroy(histogram);
     ps_histogram_map_free(&map);
     if (cluster.rank == 0) printf("histograms of %d ranks come together alike in blocks of any size\n", cluster.n_ranks);
-    ps_cluster_end(&cluster);
+    ps_cluster_end(&cluster, PS_OK);
     return 0;
 }
