@@ -147,6 +147,7 @@ typedef struct {
 typedef struct {
     const ps_cuda_frequency *frequencies; /* [n_frequencies] */
     const double *u, *v;                  /* [n_aliases] q in detector pixels */
+    const int32_t *alias_frequency;       /* [n_aliases] */
     int64_t n_frequencies, n_aliases;
 } ps_cuda_aliases;
 
@@ -210,12 +211,14 @@ typedef struct {
     double *d_prior_phase, *d_prior_complex;   /* [n_aliases] */
     int32_t *d_image_source, *d_image_partner; /* [fine_rows, fine_columns/2 + 1]: see images.cu */
     int32_t *d_by_count;                       /* [n_frequencies - 1] frequencies by class */
-    int32_t *d_alias_frequency;                /* [n_aliases] */
-    ps_cuda_task *d_tasks;                     /* [n_tasks] */
-    double2 *d_normal;                         /* packed lower triangles */
-    double2 *d_basis;                          /* [n_aliases, n_aliases] per frequency, eigenvector j in column j */
-    double *d_eigenvalues;                     /* [n_aliases] */
-    double *d_partial;                         /* [PS_CUDA_PARTIALS] */
+    int32_t *d_exact;                          /* [n_exact] solved aliases near q = 0 */
+    int64_t n_exact;
+    int32_t *d_alias_frequency; /* [n_aliases] */
+    ps_cuda_task *d_tasks;      /* [n_tasks] */
+    double2 *d_normal;          /* packed lower triangles */
+    double2 *d_basis;           /* [n_aliases, n_aliases] per frequency, eigenvector j in column j */
+    double *d_eigenvalues;      /* [n_aliases] */
+    double *d_partial;          /* [PS_CUDA_PARTIALS] */
     int32_t *d_flag;
     int64_t n_normal, n_basis;
 

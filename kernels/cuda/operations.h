@@ -38,6 +38,8 @@ ps_cuda_aliases ps_cuda_system_aliases(const ps_cuda_system *system);
  * tasks, normal and basis elements. */
 void ps_cuda_system_carve(ps_cuda_system *system, ps_cuda_arena *arena);
 ps_code ps_cuda_system_fill(ps_cuda_system *system, const ps_system_desc *desc, ps_error *error); /* needs the arrays set */
+/* Lists the solved aliases near q = 0 (reduce.cuh), or only counts them (NULL). */
+int64_t ps_cuda_system_exact(const ps_cuda_system *system, const ps_system_desc *desc, int32_t *exact);
 /* What depends on weights: [n_active], NULL: 1. */
 ps_code ps_cuda_system_send_pixels(ps_cuda_system *system, const double *weights, ps_error *error);
 

@@ -7,29 +7,15 @@
  * are added up over the lanes in double and go to the frame's arrays: neither the chunks of g nor the number of frames that share a launch
  * shows in a result. SSB takes both side bands of an alias at a time, gamma = t1 - t2, and adds g conj(gamma)/|gamma|.
  *
- * b of the complex method: sum of conj(t1 + t2) W g; of the phase method: -i sum of conj(t1 - t2) W g.
- * Bytes: 8 per slot, spectrum and frame; 16 per slot and column from the caches. Bound by instruction issue (transfer) for one frame, by
- * memory from about four frames on. Measured alternatives are in docs/performance.md. */
+ * Aliases near q = 0 go to reduce_exact.cu instead. b of the complex method: sum of conj(t1 + t2) W g; of the phase method: -i sum of
+ * conj(t1 - t2) W g. Bytes: 8 per slot, spectrum and frame; 16 per slot and column from the caches. Bound by instruction issue (transfer)
+ * for one frame, by memory from about four frames on. Measured alternatives are in docs/performance.md. */
 #include <limits.h>
 #include <math.h>
 
-#include "kernels/cuda/operations.h"
-#include "kernels/cuda/transfer.cuh"
+#include "kernels/cuda/reduce.cuh"
 
-enum { WARPS = 4, MOST_FRAMES = 4 };
-
-typedef struct {
-    ps_cuda_pixels pixels;
-    ps_cuda_aliases aliases;
-    const ps_cuda_task *tasks; /* [n_tasks] */
-    int64_t n_tasks, n_spectrum;
-    int32_t first_band, end_band; /* of the chunk, whole segments */
-    double ssb_scale;             /* 1/n_active */
-    const float2 *spectra[MOST_FRAMES];
-    double inverse_dose[MOST_FRAMES];
-    double2 *right_amplitude[MOST_FRAMES], *right_phase[MOST_FRAMES], *ssb[MOST_FRAMES];
-    double *power[MOST_FRAMES];
-} arguments;
+enum { WARPS = 4 };
 
 /* Shared memory of one warp. Sums: vectors of 32 lanes; a column's at (alias * FRAMES + frame) * 2 + side, SSB's at
  * alias * FRAMES + frame. */
@@ -60,14 +46,10 @@ __device__ inline double2 sum_vector(const float2 *vector, int part) {
     return sum;
 }
 
-__device__ inline void add_to(double2 *place, double re, double im) {
-    *place = make_double2(place->x + re, place->y + im);
-}
-
 /* Adds the sums of a segment to the frames' arrays, eight vectors at a time, four lanes each. */
 template <int ALIASES, bool RIGHT, bool SSB, int FRAMES>
-__device__ inline void flush(const arguments &args, const warp_memory<ALIASES, RIGHT, SSB, FRAMES> *memory, int64_t first_alias,
-                             int n_aliases, int lane) {
+__device__ inline void flush(const ps_cuda_geometry &g, const ps_reduce_arguments &args,
+                             const warp_memory<ALIASES, RIGHT, SSB, FRAMES> *memory, int64_t first_alias, int n_aliases, int lane) {
     int part = lane % 4;
     __syncwarp();
     if (RIGHT)
@@ -79,10 +61,11 @@ __device__ inline void flush(const arguments &args, const warp_memory<ALIASES, R
             other.y = __shfl_xor_sync(PS_FULL_WARP, mine.y, 4);
             if (!exists || part != 0 || vector % 2 != 0) continue;
             int64_t alias = first_alias + pair / FRAMES;
+            if (ps_reduce_is_exact(g, args.aliases.u[alias], args.aliases.v[alias])) continue;
             double scale = args.inverse_dose[frame];
             if (args.right_amplitude[frame])
-                add_to(&args.right_amplitude[frame][alias], scale * (mine.x + other.x), scale * (mine.y + other.y));
-            add_to(&args.right_phase[frame][alias], scale * (mine.y - other.y), scale * (other.x - mine.x));
+                ps_reduce_add(&args.right_amplitude[frame][alias], scale * (mine.x + other.x), scale * (mine.y + other.y));
+            ps_reduce_add(&args.right_phase[frame][alias], scale * (mine.y - other.y), scale * (other.x - mine.x));
         }
     if (SSB)
         for (int at = 0; at < n_aliases * FRAMES; at += 8) {
@@ -90,7 +73,7 @@ __device__ inline void flush(const arguments &args, const warp_memory<ALIASES, R
             bool exists = vector < n_aliases * FRAMES;
             double2 sum = sum_vector(memory->ssb[exists ? vector : 0], part);
             double scale = args.inverse_dose[frame] * args.ssb_scale;
-            if (exists && part == 0) add_to(&args.ssb[frame][first_alias + vector / FRAMES], scale * sum.x, scale * sum.y);
+            if (exists && part == 0) ps_reduce_add(&args.ssb[frame][first_alias + vector / FRAMES], scale * sum.x, scale * sum.y);
         }
     __syncwarp();
 }
@@ -224,8 +207,8 @@ __device__ inline void add_alias(const ps_cuda_geometry &g, warp_memory<ALIASES,
 
 /* Reads the strip's g and adds its power. at: this lane's value in the strip's first tile. */
 template <int ALIASES, bool RIGHT, bool SSB, int FRAMES>
-__device__ inline void load_strip(const arguments &args, warp_memory<ALIASES, RIGHT, SSB, FRAMES> *memory, const strip &s, int64_t at,
-                                  float conjugate, float (&power)[FRAMES], int lane) {
+__device__ inline void load_strip(const ps_reduce_arguments &args, warp_memory<ALIASES, RIGHT, SSB, FRAMES> *memory, const strip &s,
+                                  int64_t at, float conjugate, float (&power)[FRAMES], int lane) {
     int64_t step = args.n_spectrum * PS_CUDA_LANES;
 #pragma unroll 4
     for (int i = 0; i < s.n; i++) {
@@ -257,7 +240,7 @@ template <int ALIASES, int FRAMES> struct add_columns<ALIASES, true, false, FRAM
 
 /* Row terms and reaches of a task's columns in one band. */
 template <typename Memory>
-__device__ inline void enter_band(const ps_cuda_geometry &g, const arguments &args, const ps_cuda_band &band, int64_t first_alias,
+__device__ inline void enter_band(const ps_cuda_geometry &g, const ps_reduce_arguments &args, const ps_cuda_band &band, int64_t first_alias,
                                   int n_aliases, Memory *memory, int lane) {
     __syncwarp();
     for (int i = lane; i < 2 * n_aliases * PS_CUDA_BAND_ROWS; i += 32) {
@@ -270,8 +253,8 @@ __device__ inline void enter_band(const ps_cuda_geometry &g, const arguments &ar
 }
 
 template <int ALIASES, bool RIGHT, bool SSB, int FRAMES>
-static __global__ void __launch_bounds__(32 * WARPS, SSB || FRAMES == MOST_FRAMES ? 4 : 5)
-    reduce_kernel(const __grid_constant__ ps_cuda_geometry g, const __grid_constant__ arguments args) {
+static __global__ void __launch_bounds__(32 * WARPS, SSB || FRAMES == PS_REDUCE_FRAMES ? 4 : 5)
+    reduce_kernel(const __grid_constant__ ps_cuda_geometry g, const __grid_constant__ ps_reduce_arguments args) {
     extern __shared__ __align__(16) unsigned char ps_shared[];
     typedef warp_memory<ALIASES, RIGHT, SSB, FRAMES> shared_type;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -298,7 +281,7 @@ static __global__ void __launch_bounds__(32 * WARPS, SSB || FRAMES == MOST_FRAME
             add_columns<ALIASES, RIGHT, SSB, FRAMES>::run(g, memory, s, task.n_aliases, lane);
         }
         if (!band.ends_segment) continue;
-        flush(args, memory, first_alias, task.n_aliases, lane);
+        flush(g, args, memory, first_alias, task.n_aliases, lane);
         clear(memory, lane);
 #pragma unroll
         for (int frame = 0; frame < FRAMES; frame++) {
@@ -311,7 +294,7 @@ static __global__ void __launch_bounds__(32 * WARPS, SSB || FRAMES == MOST_FRAME
 /* --- the launches of one chunk --- */
 
 template <int ALIASES, bool RIGHT, bool SSB, int FRAMES>
-static ps_code launch(const ps_cuda_system *system, const arguments *args, ps_error *error) {
+static ps_code launch(const ps_cuda_system *system, const ps_reduce_arguments *args, ps_error *error) {
     if (args->n_tasks == 0) return PS_OK;
     auto kernel = reduce_kernel<ALIASES, RIGHT, SSB, FRAMES>;
     int bytes = (int)sizeof(warp_memory<ALIASES, RIGHT, SSB, FRAMES>) * WARPS;
@@ -321,7 +304,8 @@ static ps_code launch(const ps_cuda_system *system, const arguments *args, ps_er
     return PS_OK;
 }
 
-template <bool RIGHT, bool SSB, int FRAMES> static ps_code launch_sizes(const ps_cuda_system *system, arguments *args, ps_error *error) {
+template <bool RIGHT, bool SSB, int FRAMES>
+static ps_code launch_sizes(const ps_cuda_system *system, ps_reduce_arguments *args, ps_error *error) {
     args->tasks = system->d_tasks + system->n_small_tasks;
     args->n_tasks = system->n_tasks - system->n_small_tasks;
     PS_TRY((launch<8, RIGHT, SSB, FRAMES>(system, args, error)));
@@ -330,31 +314,34 @@ template <bool RIGHT, bool SSB, int FRAMES> static ps_code launch_sizes(const ps
     return launch<4, RIGHT, SSB, FRAMES>(system, args, error);
 }
 
-template <int FRAMES> static ps_code launch_methods(const ps_cuda_system *system, arguments *args, ps_error *error) {
+template <int FRAMES> static ps_code launch_methods(const ps_cuda_system *system, ps_reduce_arguments *args, ps_error *error) {
     bool right = system->methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX), ssb = system->methods & PS_METHOD_SSB;
+    if (right) PS_TRY(ps_reduce_launch_exact(system, FRAMES, args, error));
     if (right && ssb) return launch_sizes<true, true, FRAMES>(system, args, error);
     if (right) return launch_sizes<true, false, FRAMES>(system, args, error);
     return launch_sizes<false, true, FRAMES>(system, args, error);
 }
 
-static ps_code launch_frames(const ps_cuda_system *system, int n_frames, arguments *args, ps_error *error) {
+static ps_code launch_frames(const ps_cuda_system *system, int n_frames, ps_reduce_arguments *args, ps_error *error) {
     if (n_frames == 1) return launch_methods<1>(system, args, error);
     if (n_frames == 2) return launch_methods<2>(system, args, error);
-    return launch_methods<MOST_FRAMES>(system, args, error);
+    return launch_methods<PS_REDUCE_FRAMES>(system, args, error);
 }
 
 /* How many of `left` frames the next launch takes: there are kernels for 1, 2 and 4. */
 static int frames_together(int64_t left) {
-    return left >= MOST_FRAMES ? MOST_FRAMES : left >= 2 ? 2 : 1;
+    return left >= PS_REDUCE_FRAMES ? PS_REDUCE_FRAMES : left >= 2 ? 2 : 1;
 }
 
 static ps_code reduce_chunk(ps_cuda_frame *const *frames, int64_t n_frames, int64_t first_band, int64_t end_band, int64_t frame_stride,
                             ps_error *error) {
     const ps_cuda_system *system = frames[0]->system;
-    arguments args = {};
+    ps_reduce_arguments args = {};
     args.pixels = ps_cuda_system_pixels(system);
     args.aliases = ps_cuda_system_aliases(system);
     args.n_spectrum = system->n_spectrum;
+    args.exact = system->d_exact;
+    args.n_exact = system->n_exact;
     args.first_band = (int32_t)first_band;
     args.end_band = (int32_t)end_band;
     args.ssb_scale = 1.0 / (double)system->desc.n_active;

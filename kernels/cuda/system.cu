@@ -86,6 +86,7 @@ ps_code ps_cuda_system_describe(const ps_system_desc *desc, ps_methods methods, 
         if (desc->fine_row[a] == 0 && desc->fine_column[a] == 0) system->zero_alias = a;
     count_classes(system);
     count_elements(system);
+    system->n_exact = ps_cuda_system_exact(system, desc, NULL);
     ps_cuda_fft_sizes(system);
     return PS_OK;
 }
@@ -105,8 +106,8 @@ ps_cuda_pixels ps_cuda_system_pixels(const ps_cuda_system *system) {
 }
 
 ps_cuda_aliases ps_cuda_system_aliases(const ps_cuda_system *system) {
-    ps_cuda_aliases aliases = {system->d_frequencies, system->d_alias_u, system->d_alias_v, system->desc.n_frequencies,
-                               system->desc.n_aliases};
+    ps_cuda_aliases aliases = {system->d_frequencies,     system->d_alias_u,          system->d_alias_v,
+                               system->d_alias_frequency, system->desc.n_frequencies, system->desc.n_aliases};
     return aliases;
 }
 

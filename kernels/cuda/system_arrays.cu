@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/operations.h"
+#include "kernels/cuda/reduce.cuh"
 #include "kernels/cuda/tasks.h"
 
 void ps_cuda_system_carve(ps_cuda_system *system, ps_cuda_arena *arena) {
@@ -24,6 +25,7 @@ void ps_cuda_system_carve(ps_cuda_system *system, ps_cuda_arena *arena) {
     system->d_image_source = ps_cuda_take<int32_t>(arena, fine_half);
     system->d_image_partner = ps_cuda_take<int32_t>(arena, fine_half);
     system->d_by_count = ps_cuda_take<int32_t>(arena, desc->n_frequencies);
+    system->d_exact = ps_cuda_take<int32_t>(arena, system->n_exact);
     system->d_tasks = ps_cuda_take<ps_cuda_task>(arena, system->n_tasks);
     system->d_normal = ps_cuda_take<double2>(arena, system->n_normal);
     system->d_basis = ps_cuda_take<double2>(arena, system->n_basis);
@@ -114,6 +116,30 @@ static void fill_tasks(const ps_cuda_system *system, ps_cuda_task *tasks) {
     ps_cuda_walk_tasks(system, [&](ps_cuda_task task, bool is_small) { tasks[is_small ? small++ : large++] = task; });
 }
 
+int64_t ps_cuda_system_exact(const ps_cuda_system *system, const ps_system_desc *desc, int32_t *exact) {
+    int64_t n = 0;
+    for (int64_t i = 1; i < desc->n_frequencies; i++) {
+        const ps_frequency *f = &system->frequencies[i];
+        for (int64_t alias = f->first_alias; alias < f->first_alias + f->n_aliases; alias++) {
+            double u, v;
+            ps_cuda_to_pixels(&system->geometry, desc->q_row[alias], desc->q_column[alias], &u, &v);
+            if (!ps_reduce_is_exact(system->geometry, u, v)) continue;
+            if (exact) exact[n] = (int32_t)alias;
+            n++;
+        }
+    }
+    return n;
+}
+
+static ps_code send_exact(ps_cuda_system *system, const ps_system_desc *desc, ps_error *error) {
+    int32_t *exact = (int32_t *)malloc((size_t)system->n_exact * sizeof *exact + 1);
+    if (!exact) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %lld aliases", (long long)system->n_exact);
+    ps_cuda_system_exact(system, desc, exact);
+    ps_code code = ps_cuda_send(system->d_exact, exact, system->n_exact, error);
+    free(exact);
+    return code;
+}
+
 static ps_code send_frequencies(ps_cuda_system *system, const ps_system_desc *desc, ps_error *error) {
     size_t n = (size_t)desc->n_frequencies, n_aliases = (size_t)desc->n_aliases;
     ps_cuda_frequency *frequencies = (ps_cuda_frequency *)calloc(n, sizeof *frequencies);
@@ -162,5 +188,6 @@ done:
 ps_code ps_cuda_system_fill(ps_cuda_system *system, const ps_system_desc *desc, ps_error *error) {
     PS_TRY(send_layout(system, error));
     PS_TRY(send_frequencies(system, desc, error));
+    PS_TRY(send_exact(system, desc, error));
     return send_image_maps(system, desc, error);
 }
