@@ -73,25 +73,25 @@ ps_code ps_cpu_frame_put(ps_frame *handle, int64_t first_position, int64_t n_pos
 }
 
 /* Sums over positions in their order, so that the order of the puts never shows. */
-#define DEFINE_MEANS(dtype, type, name)                                                                    \
-    static void means_##dtype(const ps_cpu_frame *frame, int64_t first, int64_t n) {                       \
-        int64_t positions = ps_cpu_positions(&frame->system->desc), active = frame->system->desc.n_active; \
-        type marker = (type)ps_dtype_marker(dtype);                                                        \
-        bool has_marker = marker != 0;                                                                     \
-        double sum[SLOTS_PER_TASK] = {0};                                                                  \
-        int64_t marked[SLOTS_PER_TASK] = {0};                                                              \
-        for (int64_t position = 0; position < positions; position++) {                                     \
-            const type *counts = (const type *)frame->counts + position * active + first;                  \
-            for (int64_t i = 0; i < n; i++) {                                                              \
-                bool is_marked = (has_marker && counts[i] == marker) || !isfinite((double)counts[i]);      \
-                marked[i] += is_marked;                                                                    \
-                sum[i] += is_marked ? 0.0 : (double)counts[i];                                             \
-            }                                                                                              \
-        }                                                                                                  \
-        for (int64_t i = 0; i < n; i++) {                                                                  \
-            frame->mean[first + i] = sum[i] / (double)positions;                                           \
-            frame->n_marked[first + i] = marked[i];                                                        \
-        }                                                                                                  \
+#define DEFINE_MEANS(dtype, type, name)                                                                                    \
+    static void means_##dtype(const ps_cpu_frame *frame, int64_t first, int64_t n) {                                       \
+        int64_t positions = ps_cpu_positions(&frame->system->desc), active = frame->system->desc.n_active;                 \
+        type marker = (type)ps_dtype_marker(dtype);                                                                        \
+        bool has_marker = marker != 0;                                                                                     \
+        double sum[SLOTS_PER_TASK] = {0};                                                                                  \
+        int64_t marked[SLOTS_PER_TASK] = {0};                                                                              \
+        for (int64_t position = 0; position < positions; position++) {                                                     \
+            const type *counts = (const type *)frame->counts + position * active + first;                                  \
+            for (int64_t i = 0; i < n; i++) {                                                                              \
+                bool is_marked = (has_marker && counts[i] == marker) || (dtype >= PS_F32 && !isfinite((double)counts[i])); \
+                marked[i] += is_marked;                                                                                    \
+                sum[i] += is_marked ? 0.0 : (double)counts[i];                                                             \
+            }                                                                                                              \
+        }                                                                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                                                  \
+            frame->mean[first + i] = sum[i] / (double)positions;                                                           \
+            frame->n_marked[first + i] = marked[i];                                                                        \
+        }                                                                                                                  \
     }
 PS_DTYPES(DEFINE_MEANS)
 #undef DEFINE_MEANS
@@ -177,7 +177,8 @@ ps_code ps_cpu_batch_require(const ps_memory_plan *plan, int64_t n_frames, ps_er
         for (int64_t position = 0; position < positions; position++) {                                                            \
             const type *counts = (const type *)frame->counts + position * active + first;                                         \
             for (int64_t i = 0; i < n; i++) {                                                                                     \
-                double value = has_marker && counts[i] == marker ? 0.0 : (double)counts[i];                                       \
+                bool is_marked = (has_marker && counts[i] == marker) || (dtype >= PS_F32 && !isfinite((double)counts[i]));        \
+                double value = is_marked ? 0.0 : (double)counts[i];                                                               \
                 scans[i * stride + position] = (real)(subtract_mean ? value - frame->mean[first + i] : value);                    \
             }                                                                                                                     \
         }                                                                                                                         \

@@ -96,8 +96,8 @@ ps_code ps_cpu_reduce_require(ps_frame *const *frames, int64_t n_frames, const d
 /* PS_E_MEMORY when the plan made for a batch of n_frames holds fewer. */
 ps_code ps_cpu_batch_require(const ps_memory_plan *plan, int64_t n_frames, ps_error *error);
 
-/* scans: [n_slots, stride] of which n_positions are written: counts less the slot's mean (subtract_mean) or as they are, markers as 0.
- * One thread. */
+/* scans: [n_slots, stride] of which n_positions are written: counts less the slot's mean (subtract_mean) or as they are, markers and what
+ * is not finite as 0. One thread. */
 void ps_cpu_scans_f64(const ps_cpu_frame *frame, int64_t first_slot, int64_t n_slots, bool subtract_mean, int64_t stride, double *scans);
 void ps_cpu_scans_f32(const ps_cpu_frame *frame, int64_t first_slot, int64_t n_slots, bool subtract_mean, int64_t stride, float *scans);
 /* Mean over the active pixels of their scan means. */

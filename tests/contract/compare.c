@@ -23,6 +23,15 @@ double relative_difference(int64_t n, const double *found, const double *expecte
     return ratio(difference, largest);
 }
 
+double relative_mean_difference(int64_t n, const double *found, const double *expected) {
+    double sum = 0.0, largest = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += fabs(found[i] - expected[i]);
+        largest = fmax(largest, fabs(expected[i]));
+    }
+    return ratio(sum / (double)n, largest);
+}
+
 double relative_difference_complex(int64_t n, const double *found, const double *expected) {
     double difference = 0.0, largest = 0.0;
     for (int64_t i = 0; i < n; i++) {

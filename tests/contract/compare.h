@@ -8,6 +8,8 @@
 double relative_difference(int64_t n, const double *found, const double *expected);
 /* The same for `n` complex values stored as pairs, by magnitude. */
 double relative_difference_complex(int64_t n, const double *found, const double *expected);
+/* The mean of |found - expected| over the largest |expected|, where a few values cannot be compared. */
+double relative_mean_difference(int64_t n, const double *found, const double *expected);
 /* Fails the test, naming what differs, unless difference <= tolerance. */
 void require_within(const char *backend, const char *where, const char *what, double difference, double tolerance);
 

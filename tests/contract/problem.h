@@ -30,16 +30,21 @@ typedef struct {
     uint16_t *counts;              /* [n_positions, n_pixels] */
 } problem;
 
-/* Aberrations up to third order, rectangular pixels, rotated; counts around 40 a pixel with structure, from the seed. */
+/* Aberrations up to third order, rectangular pixels, rotated; counts around 100 a pixel with weak structure, from the seed: they fit every
+ * element type. */
 void problem_create(const problem_size *size, unsigned seed, problem *p);
 void problem_free(problem *p);
 void problem_counts(const problem *p, unsigned seed, uint16_t *counts); /* other counts for the same optics */
 extern const ps_strength problem_strengths[PROBLEM_STRENGTHS];          /* of several ratios */
 
-/* Everything a reduced frame gives, in one array of doubles, so that two runs are compared at once. */
+/* Everything a reduced frame gives, in one array of doubles, so that two runs are compared at once: part after part, each compared relative
+ * to its own largest entry. */
+enum { PROBLEM_PARTS = 14 };
 typedef struct {
-    int64_t n;
+    int64_t n, n_parts;
     double *values;
+    int64_t end[PROBLEM_PARTS];
+    const char *name[PROBLEM_PARTS];
 } problem_answer;
 
 /* Backend and system of a problem, prepared with weights (NULL: uniform). */

@@ -44,7 +44,7 @@ size_t ps_fast_solve_bytes(const ps_system_desc *desc, ps_methods methods) {
     size_t dim = (size_t)ps_cpu_max_aliases(desc, true) * (methods & PS_METHOD_COMPLEX ? 2 : 1), threads = (size_t)ps_cpu_max_threads();
     size_t planes = methods & PS_METHOD_COMPLEX ? 2 : 1;
     return threads * (scratch_doubles((int64_t)dim) * sizeof(double) + sizeof(scratch) + ps_fast_image_bytes(desc)) +
-           STRENGTHS_PER_PASS * planes * (size_t)desc->n_aliases * 2 * sizeof(float);
+           ps_fast_imager_bytes(desc) + STRENGTHS_PER_PASS * planes * (size_t)desc->n_aliases * 2 * sizeof(float);
 }
 
 /* c = D0^-1/2 b of a batch. */
@@ -138,7 +138,7 @@ static void write_image(const pass *p, const ps_fast_imager *imager, int64_t at,
     int64_t n = ps_cpu_fine_rows(desc) * ps_cpu_fine_columns(desc), offset = p->index[at] * n;
     float *f32 = half ? solution->phase_f32 : solution->log_amplitude_f32;
     double *f64 = half ? solution->phase_f64 : solution->log_amplitude_f64;
-    const float *image = ps_fast_image(imager, omp_get_thread_num(), p->x[half] + at * desc->n_aliases * 2, 1, PS_FAST_REAL);
+    const float *image = ps_fast_image(imager, omp_get_thread_num(), p->x[half] + at * desc->n_aliases * 2, 1);
     if (f32) memcpy(f32 + offset, image, (size_t)n * sizeof *f32);
     for (int64_t i = 0; f64 && i < n; i++) f64[offset + i] = image[i];
 }

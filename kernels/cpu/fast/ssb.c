@@ -2,7 +2,7 @@
  *
  * u = -i times the corrected spectrum is what is kept: gamma(-q) = -conj(gamma(q)), so that u(-q) = conj(u(q)) and the corrected wave is
  * w0 + i V, w0 the zero frequency and V a real image. Fine Nyquist lines add an image R: wave = w0 - R + i V, R the imaginary part of
- * u's transform. Without w0 in the transform, its rounding errors are those of the contrast. */
+ * u's transform, which two lines make (images.h). Without w0 in the transform, its rounding errors are those of the contrast. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -20,24 +20,26 @@ static void write_phase(int64_t n, const double *phase, float *f32, double *f64)
     }
 }
 
-/* One image's phase, atan2(V, w0 - R), and its square join the sums. rest: NULL when R is 0. real: [n] scratch. */
-static void add_image(const ps_fast_system *system, double zero, const float *image, const float *rest, float *real, double *sums,
+/* One image's phase, atan2(V, w0 - R), and its square join the sums. real: [fine_columns] of every thread, scratch. */
+static void add_image(const ps_fast_system *system, double zero, const float *image, ps_fast_lines lines, float *real, double *sums,
                       double *squares) {
-    int64_t n = ps_cpu_fine_rows(&system->cpu.desc) * ps_cpu_fine_columns(&system->cpu.desc), step = 4096;
+    int64_t rows = ps_cpu_fine_rows(&system->cpu.desc), columns = ps_cpu_fine_columns(&system->cpu.desc);
 #pragma omp parallel for schedule(static) num_threads(system->cpu.backend->n_threads)
-    for (int64_t first = 0; first < n; first += step) {
-        int64_t count = n - first < step ? n - first : step;
-        for (int64_t i = first; i < first + count; i++) real[i] = (float)(zero - (rest ? (double)rest[i] : 0.0));
-        system->isa->add_phases(count, real + first, image + first, sums + first, squares + first);
+    for (int64_t r = 0; r < rows; r++) {
+        float *own = real + omp_get_thread_num() * columns, row_sign = r % 2 ? -1.0f : 1.0f;
+        for (int64_t c = 0; c < columns; c++) {
+            float column_sign = c % 2 ? -1.0f : 1.0f;
+            own[c] = (float)zero - (row_sign * lines.along_row[c] + column_sign * lines.along_column[r]);
+        }
+        system->isa->add_phases(columns, own, image + r * columns, sums + r * columns, squares + r * columns);
     }
 }
 
 typedef struct {
     const ps_fast_frame *frame;
     double zero;            /* w0 */
-    bool is_real;           /* R is 0 */
-    ps_fast_imager imager;  /* one image's memory for V and one for R per pixel of a round */
-    float *real;            /* [fine] */
+    ps_fast_imager imager;  /* memory for as many images as go together */
+    float *real;            /* [n_threads, fine_columns] */
     double *sums, *squares; /* [fine] */
 } estimate;
 
@@ -46,9 +48,9 @@ static ps_code estimate_wave(estimate *e, ps_error *error) {
     float *u = ps_cpu_allocate((size_t)(2 * desc->n_aliases), sizeof *u);
     if (!u) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %lld coefficients", (long long)desc->n_aliases);
     for (int64_t i = 0; i < 2 * desc->n_aliases; i++) u[i] = (float)e->frame->ssb[i];
-    const float *image = ps_fast_image(&e->imager, 0, u, 1, PS_FAST_REAL);
-    const float *rest = e->is_real ? NULL : ps_fast_image(&e->imager, 1, u, 1, PS_FAST_IMAGINARY);
-    add_image((const ps_fast_system *)e->frame->cpu.system, e->zero, image, rest, e->real, e->sums, e->squares);
+    const float *image = ps_fast_image(&e->imager, 0, u, 1);
+    ps_fast_lines lines = ps_fast_nyquist(&e->imager, 0, u, 1);
+    add_image((const ps_fast_system *)e->frame->cpu.system, e->zero, image, lines, e->real, e->sums, e->squares);
     ps_cpu_free(u);
     return PS_OK;
 }
@@ -85,16 +87,17 @@ static void correct_tile(const ps_fast_frame *frame, int64_t tile, const float *
 static void add_tile(estimate *e, int64_t n_pixels, const float *u) {
     const ps_fast_system *system = (const ps_fast_system *)e->frame->cpu.system;
     int n_threads = system->cpu.backend->n_threads;
-    const float *images[PS_FAST_TILE] = {NULL}, *rests[PS_FAST_TILE] = {NULL};
+    const float *images[PS_FAST_TILE] = {NULL};
+    ps_fast_lines lines[PS_FAST_TILE] = {{0}};
     int64_t round = n_threads < PS_FAST_TILE ? n_threads : PS_FAST_TILE;
     for (int64_t first = 0; first < n_pixels; first += round) {
         int64_t n = n_pixels - first < round ? n_pixels - first : round;
 #pragma omp parallel for schedule(dynamic) num_threads(n_threads)
         for (int64_t i = 0; i < n; i++) {
-            images[i] = ps_fast_image(&e->imager, (int)(2 * i), u + first + i, PS_FAST_TILE, PS_FAST_REAL);
-            if (!e->is_real) rests[i] = ps_fast_image(&e->imager, (int)(2 * i + 1), u + first + i, PS_FAST_TILE, PS_FAST_IMAGINARY);
+            images[i] = ps_fast_image(&e->imager, (int)i, u + first + i, PS_FAST_TILE);
+            lines[i] = ps_fast_nyquist(&e->imager, (int)i, u + first + i, PS_FAST_TILE);
         }
-        for (int64_t i = 0; i < n; i++) add_image(system, e->zero, images[i], rests[i], e->real, e->sums, e->squares);
+        for (int64_t i = 0; i < n; i++) add_image(system, e->zero, images[i], lines[i], e->real, e->sums, e->squares);
     }
 }
 
@@ -136,10 +139,11 @@ static double finish_phases(const estimate *e, int64_t n) {
 size_t ps_fast_ssb_bytes(const ps_system_desc *desc) {
     size_t fine = (size_t)(ps_cpu_fine_rows(desc) * ps_cpu_fine_columns(desc)),
            half = (size_t)(desc->scan_rows * ps_cpu_half_columns(desc));
-    size_t images = 2 * (size_t)(ps_cpu_max_threads() < PS_FAST_TILE ? ps_cpu_max_threads() : PS_FAST_TILE);
+    size_t images = (size_t)(ps_cpu_max_threads() < PS_FAST_TILE ? ps_cpu_max_threads() : PS_FAST_TILE);
     size_t padded = (size_t)((desc->n_active + PS_FAST_TILE - 1) / PS_FAST_TILE * PS_FAST_TILE);
     size_t width = padded < PS_FAST_BLOCK ? padded : PS_FAST_BLOCK;
-    return fine * (sizeof(float) + 2 * sizeof(double)) + images * ps_fast_image_bytes(desc) + half * 2 * width * sizeof(float) +
+    return fine * 2 * sizeof(double) + (size_t)(ps_cpu_max_threads() * ps_cpu_fine_columns(desc)) * sizeof(float) +
+           images * ps_fast_image_bytes(desc) + ps_fast_imager_bytes(desc) + half * 2 * width * sizeof(float) +
            (size_t)desc->n_aliases * 2 * PS_FAST_TILE * sizeof(float) + ps_fast_spectra_bytes(desc);
 }
 
@@ -149,10 +153,10 @@ ps_code ps_fast_ssb(ps_frame *handle, ps_ssb_estimator estimator, float *phase_f
     const ps_cpu_system *system = frame->cpu.system;
     size_t n = (size_t)(ps_cpu_fine_rows(&system->desc) * ps_cpu_fine_columns(&system->desc));
     int round = system->backend->n_threads < PS_FAST_TILE ? system->backend->n_threads : PS_FAST_TILE;
-    estimate e = {.frame = frame, .zero = frame->ssb_zero, .is_real = ps_fast_is_real(&system->desc)};
+    estimate e = {.frame = frame, .zero = frame->ssb_zero};
     ps_code code = PS_OK;
-    PS_GO(ps_fast_imager_init(&system->desc, 2 * round, &e.imager, error));
-    e.real = ps_cpu_allocate(n, sizeof *e.real);
+    PS_GO(ps_fast_imager_init(&system->desc, round, &e.imager, error));
+    e.real = ps_cpu_allocate((size_t)(system->backend->n_threads * ps_cpu_fine_columns(&system->desc)), sizeof *e.real);
     e.sums = ps_cpu_allocate_zero(n, sizeof *e.sums);
     e.squares = ps_cpu_allocate_zero(n, sizeof *e.squares);
     PS_GO_ALLOC(error, e.real);
