@@ -62,18 +62,12 @@ void ps_histogram_plan_free(ps_histogram_plan *plan) {
     *plan = (ps_histogram_plan){0};
 }
 
-ps_reader_options ps_histogram_reader_options(const ps_histogram_plan *plan) {
-    ps_reader_options options = ps_job_reader_options(plan->job);
-    options.exclude_invalid = false;
-    return options;
-}
-
 /* Adds one recording's mask; mask: room for one. */
 static ps_code add_file_mask(const ps_histogram_plan *plan, int64_t frame, uint8_t *mask, uint8_t *given, ps_error *error) {
     ps_code code = PS_OK;
     ps_reader *reader = NULL;
     bool present = false;
-    ps_reader_options options = ps_histogram_reader_options(plan);
+    ps_reader_options options = ps_job_reader_options(plan->job);
     PS_GO(ps_reader_open(plan->run.series.items[frame].source, &options, &reader, error));
     PS_GO(ps_reader_mask(reader, mask, &present, error));
     for (int64_t p = 0; present && p < plan->run.detector_rows * plan->run.detector_columns; p++) given[p] |= mask[p] != 0;

@@ -23,9 +23,6 @@ typedef struct {
 ps_code ps_histogram_plan_build(const ps_job *job, ps_histogram_plan *plan, ps_error *error);
 void ps_histogram_plan_free(ps_histogram_plan *plan);
 
-/* As the job says, but every value as it stands in the file: saturated and negative ones are what a histogram is for. */
-ps_reader_options ps_histogram_reader_options(const ps_histogram_plan *plan);
-
 /* The rank's part of n things: [*begin, *end). */
 void ps_share(int64_t n, int rank, int n_ranks, int64_t *begin, int64_t *end);
 

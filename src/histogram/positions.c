@@ -41,7 +41,7 @@ static ps_code open_frame(ps_positions *positions, int64_t frame, ps_error *erro
     ps_reader_close(positions->reader);
     positions->reader = NULL;
     positions->open_frame = -1;
-    ps_reader_options options = ps_histogram_reader_options(positions->plan);
+    ps_reader_options options = ps_job_reader_options(positions->plan->job);
     PS_TRY(ps_reader_open(run->series.items[frame].source, &options, &positions->reader, error));
     PS_TRY(check_shape(positions->plan, positions->reader, error));
     positions->open_frame = frame;
