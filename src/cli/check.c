@@ -9,6 +9,7 @@
 #include "cli/options.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "histogram/plan.h"
 #include "reconstruct/backend_choice.h"
 
 typedef struct {
@@ -100,9 +101,10 @@ static ps_code check_reconstruct(ps_check_report *report, ps_error *error) {
 
 static ps_code check_histogram(ps_check_report *report, ps_error *error) {
     PS_TRY(check_output(report, error));
+    int64_t rows, columns;
     PS_TRY(ps_run_plan_open(&report->job, &report->run, error));
-    report->output_bytes =
-        report->run.detector_rows * report->run.detector_columns * report->job.histogram.n_bins * (int64_t)sizeof(uint64_t);
+    PS_TRY(ps_histogram_region(&report->job, &report->run, &rows, &columns, error));
+    report->output_bytes = rows * columns * report->job.histogram.n_bins * (int64_t)sizeof(uint64_t);
     return PS_OK;
 }
 

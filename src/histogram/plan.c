@@ -13,19 +13,22 @@ void ps_share(int64_t n, int rank, int n_ranks, int64_t *begin, int64_t *end) {
     *end = *begin + each + (rank < extra);
 }
 
+ps_code ps_histogram_region(const ps_job *job, const ps_run_plan *run, int64_t *rows, int64_t *columns, ps_error *error) {
+    const ps_job_histogram *wanted = &job->histogram;
+    *rows = wanted->rows[1] ? wanted->rows[1] - wanted->rows[0] : run->detector_rows;
+    *columns = wanted->columns[1] ? wanted->columns[1] - wanted->columns[0] : run->detector_columns;
+    if (wanted->rows[1] <= run->detector_rows && wanted->columns[1] <= run->detector_columns) return PS_OK;
+    return PS_FAIL(error, PS_E_JOB,
+                   "/histogram/region: found rows %lld to %lld and columns %lld to %lld, but the detector has %lld x %lld pixels",
+                   (long long)wanted->rows[0], (long long)wanted->rows[1], (long long)wanted->columns[0], (long long)wanted->columns[1],
+                   (long long)run->detector_rows, (long long)run->detector_columns);
+}
+
 static ps_code set_region(ps_histogram_plan *plan, ps_error *error) {
-    const ps_job_histogram *wanted = &plan->job->histogram;
-    int64_t detector_rows = plan->run.detector_rows, detector_columns = plan->run.detector_columns;
-    plan->rows = wanted->rows[1] ? wanted->rows[1] - wanted->rows[0] : detector_rows;
-    plan->columns = wanted->columns[1] ? wanted->columns[1] - wanted->columns[0] : detector_columns;
-    plan->first_row = wanted->rows[0];
-    plan->first_column = wanted->columns[0];
+    PS_TRY(ps_histogram_region(plan->job, &plan->run, &plan->rows, &plan->columns, error));
+    plan->first_row = plan->job->histogram.rows[0];
+    plan->first_column = plan->job->histogram.columns[0];
     plan->n_pixels = plan->rows * plan->columns;
-    if (plan->first_row + plan->rows > detector_rows || plan->first_column + plan->columns > detector_columns)
-        return PS_FAIL(error, PS_E_JOB,
-                       "/histogram/region: found rows %lld to %lld and columns %lld to %lld, but the detector has %lld x %lld pixels",
-                       (long long)plan->first_row, (long long)(plan->first_row + plan->rows), (long long)plan->first_column,
-                       (long long)(plan->first_column + plan->columns), (long long)detector_rows, (long long)detector_columns);
     return PS_OK;
 }
 

@@ -19,6 +19,9 @@ typedef struct {
     double saturation;         /* INFINITY: none */
 } ps_histogram_plan;
 
+/* Shape of the job's region on the run's detector. PS_E_JOB when it reaches over the edge. */
+ps_code ps_histogram_region(const ps_job *job, const ps_run_plan *run, int64_t *rows, int64_t *columns, ps_error *error);
+
 /* Rank-local and deterministic. PS_E_JOB when the region reaches over the detector; else fails as ps_run_plan_open. */
 ps_code ps_histogram_plan_build(const ps_job *job, ps_histogram_plan *plan, ps_error *error);
 void ps_histogram_plan_free(ps_histogram_plan *plan);

@@ -121,7 +121,9 @@ static ps_code do_bands(session *s, ps_error *error) {
     int64_t begin, end, n_rows;
     ps_share(s->plan.n_positions, s->cluster->rank, s->cluster->n_ranks, &begin, &end);
     for (int64_t row = 0; row < s->plan.rows; row += n_rows) {
-        if (s->cluster->rank == 0) s->counting.progress = ps_progress_begin("detector frames", end - begin, progress_interval_s);
+        if (s->cluster->rank == 0)
+            s->counting.progress = ps_progress_begin(s->cluster->n_ranks > 1 ? "detector frames of rank 0" : "detector frames", end - begin,
+                                                     progress_interval_s);
         ps_code code = do_band(s, row, &n_rows, error);
         ps_progress_end(s->counting.progress);
         s->counting.progress = NULL;
