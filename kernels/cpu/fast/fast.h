@@ -12,6 +12,8 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/fast/isa/isa.h"
 
+#define PS_FAST_GAMMA_FLOOR 1e-6f /* section 6: at and below it a pixel says nothing about a frequency */
+
 typedef struct {
     int n;                              /* aliases of each of its frequencies */
     int64_t frequency[PS_FAST_LANES];   /* -1: an empty lane */
@@ -53,6 +55,11 @@ static inline int64_t ps_fast_block_width(const ps_fast_system *system, int64_t 
 }
 static inline bool ps_fast_has(const ps_fast_system *system, ps_methods methods) {
     return system->cpu.methods & methods;
+}
+
+/* A running sum of isa.h's products, in a fixed order. */
+static inline double ps_fast_total(const double sum[PS_FAST_LANES]) {
+    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
 /* pixels.c: slot order, and everything over pixels that depends on optics alone. order: [n_active] */

@@ -14,6 +14,6 @@ const ps_fast_isa *ps_fast_isa_choose(void) {
     const char *wanted = getenv("PS_CPU_ISA");
     const ps_fast_isa *chosen = NULL;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (all[i]->is_supported() && (!wanted || strcmp(wanted, all[i]->name) == 0)) chosen = all[i];
+        if (all[i]->is_supported() && (!wanted || !*wanted || strcmp(wanted, all[i]->name) == 0)) chosen = all[i];
     return chosen;
 }

@@ -30,18 +30,14 @@ static void add_block(const ps_fast_system *system, int64_t frequency, int64_t b
     system->isa->products(&operands, true, s->sums);
 }
 
-static double total(const double *sum) {
-    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
-}
-
 /* Puts the sums' lower triangle into one lane of a batch's packed matrix. */
 static void store_lane(int64_t dim, const double *sums, int lane, double *packed) {
     for (int64_t i = 0; i < dim; i++)
         for (int64_t j = 0; j <= i; j++) { /* N_ij = conj(N_ji) */
             const double *sum = sums + (j * dim + i) * SUM;
             double *entry = packed + (i * (i + 1) / 2 + j) * SUM + lane;
-            entry[0] = total(sum);
-            entry[PS_FAST_LANES] = i == j ? 0.0 : -total(sum + PS_FAST_LANES);
+            entry[0] = ps_fast_total(sum);
+            entry[PS_FAST_LANES] = i == j ? 0.0 : -ps_fast_total(sum + PS_FAST_LANES);
         }
 }
 

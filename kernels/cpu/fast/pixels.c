@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/fast/fast.h"
 #include "kernels/cpu/memory.h"
+#include "kernels/cpu/reference/reference.h"
 
 enum { PATCH = 4 }; /* PATCH * PATCH == PS_FAST_TILE */
 
@@ -34,13 +35,6 @@ void ps_fast_slot_order(const ps_system_desc *desc, int32_t *order) {
     free(all);
 }
 
-static double soft_aperture(const ps_probe *probe, double k_row, double k_column) {
-    double k = hypot(k_row, k_column);
-    if (k == 0.0) return 1.0;
-    double pixel = hypot(k_row * probe->pitch_rad[0], k_column * probe->pitch_rad[1]) / k;
-    return fmin(fmax((probe->semiangle_rad - probe->wavelength_A * k) / pixel + 0.5, 0.0), 1.0);
-}
-
 static void fill_pixels(ps_fast_system *system, double *x, double *y, double *inside) {
     const ps_system_desc *desc = &system->cpu.desc;
     for (int64_t i = 0; i < system->pixels.n_tiles * PS_FAST_TILE; i++) {
@@ -48,7 +42,8 @@ static void fill_pixels(ps_fast_system *system, double *x, double *y, double *in
         x[i] = desc->k_row[slot] / system->k_max;
         y[i] = desc->k_column[slot] / system->k_max;
         inside[i] = 1.0 - x[i] * x[i] - y[i] * y[i];
-        system->aperture[i] = i < desc->n_active ? (float)soft_aperture(&desc->probe, desc->k_row[slot], desc->k_column[slot]) : 0.0f;
+        system->aperture[i] =
+            i < desc->n_active ? (float)ps_reference_aperture(&desc->probe, desc->k_row[slot], desc->k_column[slot]) : 0.0f;
         system->weights[i] = 1.0f;
     }
 }

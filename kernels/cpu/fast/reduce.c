@@ -12,8 +12,6 @@
 
 enum { SUM = 2 * PS_FAST_LANES };
 
-static const float gamma_floor = 1e-6f; /* section 6 */
-
 typedef struct {
     ps_fast_frame *const *frames;
     int64_t n_frames;
@@ -44,10 +42,6 @@ size_t ps_fast_reduce_bytes(const ps_system_desc *desc, int64_t n_frames) {
     return scratch_floats(aliases, frames) * sizeof(float) + scratch_sums(aliases, frames) * sizeof(double) + sizeof(scratch);
 }
 
-static double total(const double *sum) {
-    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
-}
-
 /* g of one frequency and block of every frame, conjugated when the partner is what is stored, and W g. */
 static void load_spectra(const chunk *c, const ps_fast_system *system, const ps_frequency *f, int64_t block, int64_t width, scratch *s) {
     const ps_system_desc *desc = &system->cpu.desc;
@@ -73,7 +67,7 @@ static void add_power(const chunk *c, const ps_fast_system *system, int64_t freq
             .n_rows = 1, .n_columns = 1, .rows = s->plain + i * 2 * width, .columns = s->weighted + i * 2 * width, .width = width};
         memset(s->sums, 0, SUM * sizeof *s->sums);
         system->isa->products(&operands, false, s->sums);
-        c->frames[i]->power[frequency] += total(s->sums);
+        c->frames[i]->power[frequency] += ps_fast_total(s->sums);
     }
 }
 
@@ -83,8 +77,8 @@ static void join_sums(const chunk *c, const ps_frequency *f, const double *sums,
         double *to = *(double **)((char *)c->frames[i] + offset_of_array) + 2 * f->first_alias;
         for (int64_t a = 0; a < f->n_aliases; a++) {
             const double *sum = sums + (a * c->n_frames + i) * SUM;
-            to[2 * a] += scale * total(sum);
-            to[2 * a + 1] += scale * total(sum + PS_FAST_LANES);
+            to[2 * a] += scale * ps_fast_total(sum);
+            to[2 * a + 1] += scale * ps_fast_total(sum + PS_FAST_LANES);
         }
     }
 }
@@ -107,7 +101,7 @@ static void multiply_rows(const chunk *c, const ps_fast_system *system, int64_t 
 static void add_ssb(const chunk *c, const ps_fast_system *system, const ps_frequency *f, int64_t width, float *rows, const bool *is_dark,
                     scratch *s) {
     for (int64_t a = 0; a < f->n_aliases; a++)
-        if (!is_dark[a]) system->isa->normalise(width, gamma_floor, rows + a * 2 * width);
+        if (!is_dark[a]) system->isa->normalise(width, PS_FAST_GAMMA_FLOOR, rows + a * 2 * width);
     multiply_rows(c, system, f->n_aliases, width, rows, is_dark, s->plain, s->sums);
     join_sums(c, f, s->sums, offsetof(ps_fast_frame, ssb), 1.0 / (double)system->cpu.desc.n_active);
 }

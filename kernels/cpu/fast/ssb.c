@@ -11,8 +11,6 @@
 #include "kernels/cpu/fast/images.h"
 #include "kernels/cpu/memory.h"
 
-static const float gamma_floor = 1e-6f;
-
 static void write_phase(int64_t n, const double *phase, float *f32, double *f64) {
     for (int64_t i = 0; i < n; i++) {
         if (f32) f32[i] = (float)phase[i];
@@ -73,7 +71,7 @@ static void correct_tile(const ps_fast_frame *frame, int64_t tile, const float *
                 memset(row, 0, 2 * PS_FAST_TILE * sizeof *row);
                 continue;
             }
-            system->isa->normalise(PS_FAST_TILE, gamma_floor, row);
+            system->isa->normalise(PS_FAST_TILE, PS_FAST_GAMMA_FLOOR, row);
             for (int p = 0; p < PS_FAST_TILE; p++) {
                 float g_re = g[p], g_im = conjugate ? -g[plane + p] : g[plane + p], t_re = row[p], t_im = row[PS_FAST_TILE + p];
                 row[p] = t_re * g_re + t_im * g_im;

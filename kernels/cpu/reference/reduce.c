@@ -5,8 +5,6 @@
 #include "kernels/cpu/memory.h"
 #include "kernels/cpu/reference/reference.h"
 
-static const double gamma_floor = 1e-6; /* section 6: below it a pixel says nothing about a frequency */
-
 /* What one chunk of pixels adds to one alias of one frame: b, and section 6's corrected spectra. Pixel follows pixel in the sums,
  * so that chunks do not show. g: [n]. */
 static void add_alias(ps_reference_frame *frame, int64_t alias, int64_t first, int64_t n, const double complex *amplitude,
@@ -16,7 +14,7 @@ static void add_alias(ps_reference_frame *frame, int64_t alias, int64_t first, i
         double complex gamma = -I * phase[i];
         if (frame->right_amplitude) frame->right_amplitude[alias] += weights[i] * conj(amplitude[i]) * g[i];
         if (frame->right_phase) frame->right_phase[alias] += weights[i] * conj(phase[i]) * g[i];
-        if (frame->ssb && cabs(gamma) > gamma_floor) frame->ssb[alias] += g[i] * conj(gamma) / cabs(gamma);
+        if (frame->ssb && cabs(gamma) > PS_REFERENCE_GAMMA_FLOOR) frame->ssb[alias] += g[i] * conj(gamma) / cabs(gamma);
     }
 }
 

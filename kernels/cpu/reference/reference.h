@@ -7,6 +7,8 @@
 
 #include "kernels/cpu/cpu.h"
 
+#define PS_REFERENCE_GAMMA_FLOOR 1e-6 /* section 6: at and below it a pixel says nothing about a frequency */
+
 typedef struct {
     ps_cpu_system cpu;
     double complex *probe;        /* [n_active] P(k) */

@@ -4,8 +4,6 @@
 #include "kernels/cpu/memory.h"
 #include "kernels/cpu/reference/reference.h"
 
-static const double gamma_floor = 1e-6; /* section 6 */
-
 /* Puts value(Q) on the fine grid, and the partner -Q of a frequency that stands for both: gamma(-q) = -conj(gamma(q)). */
 static void place(const ps_system_desc *desc, const ps_frequency *f, int64_t alias, double complex value, double complex *image) {
     int64_t rows = ps_cpu_fine_rows(desc), columns = ps_cpu_fine_columns(desc);
@@ -47,7 +45,7 @@ static void correct_pixel(const ps_reference_system *system, int64_t slot, const
             ps_reference_transfer(system, alias, slot, 1, NULL, &t_phase);
             double complex gamma = -I * t_phase;
             double size = cabs(gamma);
-            place(desc, f, alias, size > gamma_floor ? (conjugate ? conj(g) : g) * conj(gamma) / size : 0.0, image);
+            place(desc, f, alias, size > PS_REFERENCE_GAMMA_FLOOR ? (conjugate ? conj(g) : g) * conj(gamma) / size : 0.0, image);
         }
     }
     image[0] = mean;
