@@ -5,7 +5,8 @@
 #                          job on the cpu backend or a build without cuda, else gpu_node
 #     --sweep FILE         one run a line: settings as for ptyseries run --set, output.file among them
 #     --nodes N            nodes; --ranks-per-node N  ranks on each; --gpus-per-node N; --cores-per-rank N
-#     --time LIMIT         as sbatch takes it; --mem SIZE  a node, otherwise from the plan
+#     --time LIMIT         as sbatch takes it, otherwise three times the estimate of ptyseries check --time and ten minutes, or the template's
+#                          where this machine has not the backend to measure; --mem SIZE  a node, otherwise from the plan
 #     --warn SECONDS       how long before the time limit the run is told to stop
 #     --partition NAME, --account NAME, --name NAME
 #     --at-once N          tasks of an array that run at the same time
@@ -55,7 +56,7 @@ plan_value() { sed -n "s/.*\"$1\":[[:space:]]*\"\{0,1\}\([^\",}]*\).*/\1/p" <<<"
 make_plan() {
     local job text frames=-1
     for job in "${jobs[@]}"; do
-        text=$("$program" check --json "$job" | tr ',{}' '\n') || fail "ptyseries check refuses $job" $?
+        text=$("$program" check --json --time "$job" | tr ',{}' '\n') || fail "ptyseries check refuses $job" $?
         if [ "$(plan="$text" plan_value n_frames)" -gt "$frames" ]; then
             plan=$text
             frames=$(plan_value n_frames)
@@ -142,6 +143,16 @@ fill_gpus() {
     fi
 }
 
+# Minutes; nothing when nothing was measured. A sweep does the job once a line.
+time_limit() {
+    local runs=1
+    [ -n "$(plan_value frame_seconds)" ] || return 0
+    [ "$template" != sweep ] || runs=$(grep -c . "${option[sweep]}")
+    awk -v prepare="$(plan_value prepare_seconds)" -v frame="$(plan_value frame_seconds)" -v frames="$(plan_value n_frames)" -v runs="$runs" \
+        -v ranks=$(($(directive nodes) * $(directive ntasks-per-node))) \
+        'BEGIN { printf "%d\n", 10 + runs * 3 * (prepare + frame * int((frames + ranks - 1) / ranks)) / 60 + 1 }'
+}
+
 summary() {
     printf '# %s frames on %s x %s ranks; %s MiB a rank; output %s MiB; backend %s' "$(plan_value n_frames)" "$(directive nodes)" \
         "$(directive ntasks-per-node)" "$(mebibytes peak_bytes)" "$(mebibytes output_bytes)" "$(plan_value backend)"
@@ -152,7 +163,7 @@ mebibytes() { echo $((($(plan_value "$1") + 1048575) >> 20)); }
 fill_template() {
     local item
     fill_sizes
-    set_directive time "${option[time]:-}"
+    set_directive time "${option[time]:-$(time_limit)}"
     set_directive partition "${option[partition]:-}"
     set_directive account "${option[account]:-}"
     set_directive job-name "${option[name]:-}"

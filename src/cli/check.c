@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "cli/check_report.h"
+#include "cli/check_time.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "core/log.h"
@@ -15,13 +16,14 @@
 typedef struct {
     const char *job_path;
     ps_option_list settings;
-    bool json;
+    bool json, time;
 } check_arguments;
 
 static ps_code parse(check_arguments *given, int n_arguments, char **arguments, bool *help, ps_error *error) {
     const ps_option options[] = {
         {"--set", PS_OPTION_LIST, &given->settings, "path.to.key=value overrides a job entry; repeatable"},
         {"--json", PS_OPTION_FLAG, &given->json, "print one JSON object"},
+        {"--time", PS_OPTION_FLAG, &given->time, "reconstruct: also estimate the time, from a sample computed here"},
     };
     ps_command_line line = {.command = "check",
                             .synopsis = "JOB.json [OPTIONS]",
@@ -129,6 +131,7 @@ static ps_code check(const check_arguments *given, ps_error *error) {
     PS_GO_ALLOC(error, report);
     PS_GO(ps_job_load(given->job_path, given->settings.texts, given->settings.n, &report->job, error));
     PS_GO(check_task(report, error));
+    if (given->time && report->job.task == PS_TASK_RECONSTRUCT) PS_GO(ps_check_estimate_time(report, error));
     if (given->json)
         PS_GO(ps_check_print_json(report, error));
     else

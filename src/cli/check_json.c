@@ -81,6 +81,14 @@ static void add_group(cJSON *groups, const ps_run_group *group) {
     cJSON_AddItemToArray(groups, object);
 }
 
+/* Estimates; absent where nothing was measured. */
+static void add_time(cJSON *root, const ps_check_report *report) {
+    if (report->frame_seconds <= 0) return;
+    cJSON *estimate = cJSON_AddObjectToObject(root, "time_estimate");
+    add_number(estimate, "prepare_seconds", report->prepare_seconds);
+    add_number(estimate, "frame_seconds", report->frame_seconds);
+}
+
 static void add_memory(cJSON *root, const ps_check_report *report) {
     cJSON *memory = cJSON_AddObjectToObject(root, "memory_per_rank");
     add_number(memory, "peak_bytes", (double)report->memory.peak_bytes);
@@ -102,6 +110,7 @@ static void add_reconstruct(cJSON *root, const ps_check_report *report) {
     cJSON_AddStringToObject(root, "backend", report->ops->name);
     cJSON_AddStringToObject(root, "backend_note", report->backend_note);
     add_memory(root, report);
+    add_time(root, report);
     warnings = cJSON_AddArrayToObject(root, "warnings");
     for (int64_t i = 0; i < run->n_warnings; i++) cJSON_AddItemToArray(warnings, cJSON_CreateString(run->warnings[i]));
 }

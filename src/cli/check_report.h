@@ -16,6 +16,7 @@ typedef struct {
     ps_simulate_plan simulate; /* simulate only */
     int64_t output_bytes;      /* about; raw counts of all frames for simulate */
     bool output_exists;
+    double prepare_seconds, frame_seconds; /* reconstruct: estimates of computing here; 0: not measured */
 } ps_check_report;
 
 void ps_check_print_text(const ps_check_report *report);

@@ -241,6 +241,14 @@ static void print_histogram(const ps_check_report *report) {
         printf("from %g to %g\n", histogram->range[0], histogram->range[1]);
 }
 
+static void print_time(const ps_check_report *report) {
+    if (report->frame_seconds <= 0) return;
+    label("time");
+    printf("about %.2g s to prepare an optics, %.2g s a frame on one rank like this machine; estimated from a sample, reading and writing not "
+           "counted\n",
+           report->prepare_seconds, report->frame_seconds);
+}
+
 void ps_check_print_text(const ps_check_report *report) {
     const ps_run_plan *run = &report->run;
     label("job");
@@ -256,6 +264,7 @@ void ps_check_print_text(const ps_check_report *report) {
     if (report->job.task == PS_TASK_RECONSTRUCT) {
         print_methods(report);
         print_memory(report);
+        print_time(report);
     }
     print_output(report);
     for (int64_t i = 0; i < run->n_warnings; i++) printf("%-*s %s\n", LABEL_WIDTH, "warning", run->warnings[i]);

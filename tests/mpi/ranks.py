@@ -63,6 +63,13 @@ def per_frame_optics(folder):
     return ["--set", 'optics={"per_frame": "fits/{stem}.json"}']
 
 
+def time_is_estimated(program, folder):
+    done = subprocess.run([program, "check", str(folder / "reconstruct.json"), "--json", "--time"], capture_output=True, text=True, timeout=120)
+    estimate = json.loads(done.stdout)["time_estimate"]
+    if done.returncode != 0 or not (0 < estimate["prepare_seconds"] < estimate["frame_seconds"] < float("inf")):
+        sys.exit(f"check --time: exit status {done.returncode}, estimate {estimate}\n{done.stderr}")
+
+
 def main():
     program, source = sys.argv[1:]
     with tempfile.TemporaryDirectory(prefix="ptyseries-ranks-") as name:
@@ -71,6 +78,7 @@ def main():
             shutil.copy(Path(source) / job, folder)
         run(program, folder / "simulate.json", ranks=2)
         same_bytes(program, folder, "fast")
+        time_is_estimated(program, folder)
         same_bytes(program, folder, "reference", "--set", "compute.precision=reference")
         same_bytes(program, folder, "optics", *per_frame_optics(folder))
         text = run(program, folder / "reconstruct.json", "--set", "output.file=fast_one.h5", ranks=2, status=2)
