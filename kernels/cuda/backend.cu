@@ -65,7 +65,10 @@ static ps_code open_device(ps_cuda_backend *backend, const ps_backend_options *o
                        (double)free_bytes / (1 << 30), (double)reserve_bytes / (1 << 30));
     backend->budget_bytes = options->memory_budget_bytes ? options->memory_budget_bytes : free_bytes - reserve_bytes;
     PS_TRY(PS_CUDA(error, cudaStreamCreateWithFlags(&backend->compute, cudaStreamNonBlocking)));
+    PS_TRY(PS_CUDA(error, cudaStreamCreateWithFlags(&backend->side, cudaStreamNonBlocking)));
     PS_TRY(PS_CUDA(error, cudaStreamCreateWithFlags(&backend->upload, cudaStreamNonBlocking)));
+    PS_TRY(PS_CUDA(error, cudaEventCreateWithFlags(&backend->compute_done, cudaEventDisableTiming)));
+    PS_TRY(PS_CUDA(error, cudaEventCreateWithFlags(&backend->side_done, cudaEventDisableTiming)));
     for (int i = 0; i < PS_CUDA_UPLOAD_BUFFERS; i++)
         PS_TRY(PS_CUDA(error, cudaEventCreateWithFlags(&backend->upload_free[i], cudaEventDisableTiming)));
     for (int i = 0; i < 2; i++) PS_TRY(PS_CUDA(error, cudaEventCreateWithFlags(&backend->downloaded[i], cudaEventDisableTiming)));
@@ -85,7 +88,10 @@ static void close_backend(ps_backend *handle) {
         if (backend->h_download[i]) cudaFreeHost(backend->h_download[i]);
         if (backend->downloaded[i]) cudaEventDestroy(backend->downloaded[i]);
     }
+    if (backend->compute_done) cudaEventDestroy(backend->compute_done);
+    if (backend->side_done) cudaEventDestroy(backend->side_done);
     if (backend->compute) cudaStreamDestroy(backend->compute);
+    if (backend->side) cudaStreamDestroy(backend->side);
     if (backend->upload) cudaStreamDestroy(backend->upload);
     pthread_mutex_destroy(&backend->memory_lock);
     pthread_mutex_destroy(&backend->compute_lock);

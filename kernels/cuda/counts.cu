@@ -247,21 +247,38 @@ ps_code ps_cuda_frame_put(ps_frame *handle, int64_t first, int64_t n, const void
 
 /* --- means --- */
 
-template <typename T>
+/* Sums of a few counts: integers stay integers. */
+template <typename T> struct mean_sum_of { typedef long long type; };
+template <> struct mean_sum_of<float> { typedef double type; };
+template <> struct mean_sum_of<double> { typedef double type; };
+template <typename T> using mean_sum = typename mean_sum_of<T>::type;
+
+/* WIDE: scans are whole multiples of 16 bytes. */
+template <typename T, bool WIDE>
 static __global__ void __launch_bounds__(MEANS_THREADS)
     means_kernel(const T *counts, int64_t n_positions, T marker, bool has_marker, const int32_t *slot_pixel, double *mean,
                  unsigned long long *n_marked) {
+    constexpr int N = WIDE ? 16 / (int)sizeof(T) : 1;
+    struct __align__(WIDE ? 16 : sizeof(T)) vector {
+        T value[N];
+    };
     __shared__ double sums[MEANS_THREADS];
     __shared__ unsigned marks[MEANS_THREADS];
-    const T *scan = counts + (int64_t)blockIdx.x * n_positions;
+    const vector *scan = (const vector *)(counts + (int64_t)blockIdx.x * n_positions);
     double sum = 0.0;
     unsigned marked = 0;
-#pragma unroll 8
-    for (int64_t i = threadIdx.x; i < n_positions; i += MEANS_THREADS) {
-        T value = scan[i];
-        bool is_marked = (has_marker && value == marker) || !isfinite((double)value);
-        marked += is_marked;
-        sum += is_marked ? 0.0 : (double)value;
+#pragma unroll 4
+    for (int64_t i = threadIdx.x; i < n_positions / N; i += MEANS_THREADS) {
+        vector loaded = scan[i];
+        mean_sum<T> part = 0;
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            T value = loaded.value[j];
+            bool is_marked = (has_marker && value == marker) || !isfinite((double)value);
+            marked += is_marked;
+            part += is_marked ? (mean_sum<T>)0 : (mean_sum<T>)value;
+        }
+        sum += (double)part;
     }
     sums[threadIdx.x] = sum;
     marks[threadIdx.x] = marked;
@@ -277,16 +294,19 @@ static __global__ void __launch_bounds__(MEANS_THREADS)
     n_marked[blockIdx.x] = marks[0];
 }
 
-static ps_code launch_means(ps_cuda_frame *frame, ps_error *error) {
+template <typename T> static ps_code launch_means(ps_cuda_frame *frame, const T *counts, ps_error *error) {
     const ps_cuda_system *system = frame->system;
     uint32_t marker = ps_dtype_marker(frame->dtype);
+    auto kernel = system->n_positions % (16 / (int64_t)sizeof(T)) == 0 ? means_kernel<T, true> : means_kernel<T, false>;
+    PS_CUDA_LAUNCH(error, kernel, (unsigned)system->layout.n_slots, MEANS_THREADS, 0, system->backend->compute, counts, system->n_positions,
+                   (T)marker, marker != 0, system->d_slot_pixel, frame->d_mean, frame->d_marked);
+    return PS_OK;
+}
+
+static ps_code form_means(ps_cuda_frame *frame, ps_error *error) {
     switch (frame->dtype) {
-#define X(dtype, type, name)                                                                                                               \
-    case dtype:                                                                                                                            \
-        PS_CUDA_LAUNCH(error, means_kernel<type>, (unsigned)system->layout.n_slots, MEANS_THREADS, 0, system->backend->compute,            \
-                       (const type *)frame->d_counts, system->n_positions, (type)marker, marker != 0, system->d_slot_pixel, frame->d_mean, \
-                       frame->d_marked);                                                                                                   \
-        return PS_OK;
+#define X(dtype, type, name) \
+    case dtype: return launch_means(frame, (const type *)frame->d_counts, error);
         PS_DTYPES(X)
 #undef X
     default: return PS_FAIL(error, PS_E_INTERNAL, "unknown element type %d", (int)frame->dtype);
@@ -317,7 +337,7 @@ ps_code ps_cuda_frame_ensure_means(ps_cuda_frame *frame, ps_error *error) {
     unsigned long long *marked = (unsigned long long *)malloc((size_t)n * sizeof *marked);
     PS_GO_ALLOC(error, mean && marked);
     PS_GO(PS_CUDA(error, cudaStreamSynchronize(system->backend->upload)));
-    PS_GO(launch_means(frame, error));
+    PS_GO(form_means(frame, error));
     PS_GO(PS_CUDA(error, cudaStreamSynchronize(system->backend->compute)));
     PS_GO(ps_cuda_fetch(mean, frame->d_mean, n, error));
     PS_GO(ps_cuda_fetch(marked, frame->d_marked, n, error));

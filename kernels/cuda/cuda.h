@@ -64,11 +64,12 @@ typedef struct {
     int device;
     int n_threads; /* host threads that fill upload buffers */
     size_t budget_bytes;
-    size_t in_use_bytes, peak_bytes; /* guarded by memory_lock */
-    bool fast_double;                /* double at half the float rate: N is formed in double */
-    bool keeps_images;               /* for timing: images are not sent to the host */
-    size_t shared_bytes_max;         /* per block */
-    cudaStream_t compute, upload;
+    size_t in_use_bytes, peak_bytes;    /* guarded by memory_lock */
+    bool fast_double;                   /* double at half the float rate: N is formed in double */
+    bool keeps_images;                  /* for timing: images are not sent to the host */
+    size_t shared_bytes_max;            /* per block */
+    cudaStream_t compute, side, upload; /* side: beside compute, inside one operation */
+    cudaEvent_t compute_done, side_done;
     cudaEvent_t upload_free[PS_CUDA_UPLOAD_BUFFERS];
     unsigned char *h_upload[PS_CUDA_UPLOAD_BUFFERS], *d_upload[PS_CUDA_UPLOAD_BUFFERS]; /* allocated by the first put */
     size_t upload_bytes;
@@ -163,6 +164,8 @@ typedef struct {
     int64_t n_tiles, n_bands, n_slots;
     int64_t largest_segment;   /* tiles */
     int32_t *slot_pixel;       /* [n_slots] caller's active pixel, -1: none */
+    int32_t *ordered_slot;     /* [n_active] slots that hold a pixel, ascending */
+    int32_t *first_ordered;    /* [n_tiles + 1] into ordered_slot, of each tile */
     int32_t *slot_detector;    /* [n_slots] detector pixel; of a slot without one some active pixel's */
     ps_cuda_band *bands;       /* [n_bands] */
     double origin_u, origin_v; /* detector index of k = 0 */
@@ -204,7 +207,7 @@ typedef struct {
     size_t memory_bytes;
     ps_cuda_pixel *d_pixels;
     double *d_root;
-    int32_t *d_slot_pixel, *d_slot_detector;
+    int32_t *d_slot_pixel, *d_slot_detector, *d_ordered_slot;
     ps_cuda_band *d_bands;
     ps_cuda_frequency *d_frequencies;
     double *d_alias_u, *d_alias_v;
@@ -222,8 +225,8 @@ typedef struct {
     int32_t *d_flag;
     int64_t n_normal, n_basis;
 
-    ps_cuda_workspace workspace;                                              /* guarded by compute_lock */
-    cufftHandle forward, inverse, inverse_phase, inverse_row, inverse_column; /* 0: not made yet */
+    ps_cuda_workspace workspace;                                                 /* guarded by compute_lock */
+    cufftHandle forward[2], inverse, inverse_phase, inverse_row, inverse_column; /* 0: not made yet */
     size_t fft_work_bytes;
 } ps_cuda_system;
 

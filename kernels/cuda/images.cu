@@ -47,7 +47,7 @@ ps_code ps_cuda_image(ps_cuda_system *system, const double2 *x, ps_cuda_image_ki
     int64_t n = ps_cuda_image_floats(system) / 2;
     PS_CUDA_LAUNCH(error, gather_kernel, (unsigned)ps_cuda_blocks(n, THREADS), THREADS, 0, system->backend->compute, x,
                    system->d_image_source, system->d_image_partner, n, kind, (float2 *)image, system->d_flag);
-    return ps_cuda_transform_run(system, &transform, &system->inverse, image, work, error);
+    return ps_cuda_transform_run(&transform, &system->inverse, image, work, system->backend->compute, error);
 }
 
 ps_code ps_cuda_flag_clear(ps_cuda_system *system, ps_error *error) {

@@ -50,4 +50,16 @@ __device__ inline unsigned ps_tf32(float x) {
     return bits;
 }
 
+/* Copies 8 bytes from global to shared memory beside the arithmetic; the copies of a thread up to a commit form a group. */
+__device__ inline void ps_copy_async(float2 *shared, const float2 *global) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(global) : "memory");
+}
+__device__ inline void ps_copy_commit() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+/* Waits for all groups of this thread but the latest `LEFT`. */
+template <int LEFT> __device__ inline void ps_copy_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+}
+
 #endif

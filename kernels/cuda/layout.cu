@@ -235,6 +235,15 @@ static void place_pixels(const ps_system_desc *desc, const extents *e, const int
     }
 }
 
+static void order_slots(ps_cuda_layout *layout) {
+    int32_t n = 0;
+    for (int64_t slot = 0; slot < layout->n_slots; slot++) {
+        if (slot % PS_CUDA_LANES == 0) layout->first_ordered[slot / PS_CUDA_LANES] = n;
+        if (layout->slot_pixel[slot] >= 0) layout->ordered_slot[n++] = (int32_t)slot;
+    }
+    layout->first_ordered[layout->n_tiles] = n;
+}
+
 static ps_code build_tiles(const ps_system_desc *desc, ps_cuda_layout *layout, ps_error *error) {
     extents e = {};
     int32_t *band_index = NULL;
@@ -246,8 +255,11 @@ static ps_code build_tiles(const ps_system_desc *desc, ps_cuda_layout *layout, p
     place_bands(&e, layout, band_index);
     layout->slot_pixel = (int32_t *)malloc((size_t)layout->n_slots * sizeof *layout->slot_pixel);
     layout->slot_detector = (int32_t *)malloc((size_t)layout->n_slots * sizeof *layout->slot_detector);
-    PS_GO_ALLOC(error, layout->slot_pixel && layout->slot_detector);
+    layout->ordered_slot = (int32_t *)malloc((size_t)desc->n_active * sizeof *layout->ordered_slot);
+    layout->first_ordered = (int32_t *)malloc((size_t)(layout->n_tiles + 1) * sizeof *layout->first_ordered);
+    PS_GO_ALLOC(error, layout->slot_pixel && layout->slot_detector && layout->ordered_slot && layout->first_ordered);
     place_pixels(desc, &e, band_index, layout);
+    order_slots(layout);
 done:
     free(e.first_column);
     free(e.last_column);
@@ -273,6 +285,8 @@ ps_code ps_cuda_layout_build(const ps_system_desc *desc, ps_cuda_layout *layout,
 void ps_cuda_layout_free(ps_cuda_layout *layout) {
     free(layout->slot_pixel);
     free(layout->slot_detector);
+    free(layout->ordered_slot);
+    free(layout->first_ordered);
     free(layout->bands);
     memset(layout, 0, sizeof *layout);
 }

@@ -55,6 +55,34 @@ __device__ inline double2 gram_entry(const double *gram, int n_columns, int a, i
     return make_double2(re[0] + im[1], a > b ? -imaginary : imaginary);
 }
 
+/* N columns at this lane's pixel, side by side: their polynomials are chains of dependent steps, and two chains fill each other's gaps. */
+template <typename Real, int N>
+__device__ inline void stage_columns(const ps_cuda_geometry &g, const ps_row_terms *terms, const int (&columns)[N], double v, double chi,
+                                     Real root, unsigned inside, int first, Real *stage, int *slots, int lane) {
+    double s[N];
+    Real cosine[N], sine[N], amplitude[N];
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        const ps_row_terms &t = terms[columns[i] * PS_CUDA_BAND_ROWS];
+        s[i] = v - t.place;
+        amplitude[i] = root;
+        ps_turn(ps_phase(t, s[i], chi), &cosine[i], &sine[i]);
+    }
+    if (g.is_thick)
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            const ps_row_terms &t = terms[columns[i] * PS_CUDA_BAND_ROWS];
+            amplitude[i] *= ps_sinc(fma(t.y1, v, t.y0), (Real)0);
+        }
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        if (!(inside >> columns[i] & 1u)) amplitude[i] *= ps_aperture<Real>(g, terms[columns[i] * PS_CUDA_BAND_ROWS].p, s[i]);
+        ps_normal_put(stage, 2 * (first + i), lane, amplitude[i] * cosine[i]);
+        ps_normal_put(stage, 2 * (first + i) + 1, lane, amplitude[i] * sine[i]);
+        slots[first + i] = columns[i]; /* all lanes, the same */
+    }
+}
+
 template <typename Real>
 static __global__ void __launch_bounds__(32 * WARPS, 5)
     normal_kernel(const __grid_constant__ ps_cuda_geometry g, const __grid_constant__ ps_normal_arguments args) {
@@ -100,14 +128,18 @@ static __global__ void __launch_bounds__(32 * WARPS, 5)
             Real root = (Real)args.pixels.root[slot];
             int n_staged = 0;
 #pragma unroll 1
-            for (unsigned left = touched; left; left &= left - 1, n_staged++) {
-                int column = __ffs((int)left) - 1;
-                const ps_row_terms &t = my_terms[column * PS_CUDA_BAND_ROWS];
-                Real re, im;
-                ps_transfer(g, t, v - t.place, fma(t.y1, v, t.y0), chi, root, (inside >> column & 1u) == 0u, &re, &im);
-                ps_normal_put(stage, 2 * n_staged, lane, re);
-                ps_normal_put(stage, 2 * n_staged + 1, lane, im);
-                slots[n_staged] = column; /* all lanes, the same */
+            for (unsigned left = touched; left;) {
+                const int one[1] = {__ffs((int)left) - 1};
+                left &= left - 1;
+                if (left) {
+                    const int two[2] = {one[0], __ffs((int)left) - 1};
+                    left &= left - 1;
+                    stage_columns<Real, 2>(g, my_terms, two, v, chi, root, inside, n_staged, stage, slots, lane);
+                    n_staged += 2;
+                } else {
+                    stage_columns<Real, 1>(g, my_terms, one, v, chi, root, inside, n_staged, stage, slots, lane);
+                    n_staged++;
+                }
             }
             __syncwarp();
             add_products(stage, slots, n_staged, n_columns, gram, lane);

@@ -66,8 +66,8 @@ typedef struct {
 size_t ps_cuda_transform_bytes(const ps_cuda_transform *transform);
 /* Bytes of the work area kept for a transform; a plan that asks for more is PS_E_MEMORY. */
 size_t ps_cuda_transform_work(const ps_cuda_transform *transform);
-/* Runs a transform in place on the compute stream; makes *plan at the first call. */
-ps_code ps_cuda_transform_run(ps_cuda_system *system, const ps_cuda_transform *transform, cufftHandle *plan, void *planes, void *work,
+/* Runs a transform in place; makes *plan at the first call. */
+ps_code ps_cuda_transform_run(const ps_cuda_transform *transform, cufftHandle *plan, void *planes, void *work, cudaStream_t stream,
                               ps_error *error);
 void ps_cuda_fft_sizes(ps_cuda_system *system); /* chooses fft_batch and phase_batch */
 void ps_cuda_fft_release(ps_cuda_system *system);

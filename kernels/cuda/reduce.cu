@@ -18,12 +18,12 @@
 enum { WARPS = 4 };
 
 /* Shared memory of one warp. Sums: vectors of 32 lanes; a column's at (alias * FRAMES + frame) * 2 + side, SSB's at
- * alias * FRAMES + frame. */
+ * alias * FRAMES + frame. g of one strip is worked on while the next one's is on its way. */
 template <int ALIASES, bool RIGHT, bool SSB, int FRAMES> struct __align__(16) warp_memory {
-    static constexpr int STRIP = FRAMES == 1 ? 16 : 8; /* tiles */
+    static constexpr int STRIP = FRAMES == PS_REDUCE_FRAMES ? 4 : 8; /* tiles */
     ps_row_terms terms[2 * ALIASES * PS_CUDA_BAND_ROWS];
     ps_reach reaches[2 * ALIASES];
-    float2 g[FRAMES][STRIP][PS_CUDA_LANES];
+    float2 g[2][FRAMES][STRIP][PS_CUDA_LANES];
     float2 columns[RIGHT ? 2 * ALIASES * FRAMES : 1][PS_CUDA_LANES];
     float2 ssb[SSB ? ALIASES * FRAMES : 1][PS_CUDA_LANES];
 };
@@ -94,60 +94,77 @@ __device__ inline void flush_power(double *power, float sum, double inverse_dose
 
 /* --- one strip --- */
 
+/* A strip as its warp sees it. */
+template <int FRAMES, int STRIP> struct strip_view {
+    int first, n;                /* tiles of the band */
+    double v;                    /* this lane's column in the strip's first tile, from k = 0 */
+    const ps_cuda_pixel *pixels; /* this lane's pixel in it */
+    const float2 (*g)[STRIP][PS_CUDA_LANES];
+    float conjugate; /* of g */
+};
+
 /* conj(a) b added to *sum. */
 __device__ inline void add_product(float2 *sum, float a_re, float a_im, float2 b) {
     sum->x = fmaf(a_re, b.x, fmaf(a_im, b.y, sum->x));
     sum->y = fmaf(a_re, b.y, fmaf(-a_im, b.x, sum->y));
 }
 
-/* A strip as its warp sees it. */
-struct strip {
-    int first, n;                /* tiles of the band */
-    double v;                    /* this lane's column in the band's first tile, from k = 0 */
-    const ps_cuda_pixel *pixels; /* this lane's pixel in the strip's first tile */
-};
+__device__ inline void add_sum(float2 *place, float2 sum, float conjugate) {
+    *place = make_float2(place->x + sum.x, place->y + conjugate * sum.y);
+}
 
-/* t of this lane's pixel in tile first + i of the strip. */
-template <typename Real>
-__device__ inline void evaluate(const ps_cuda_geometry &g, const ps_row_terms &terms, const ps_reach &reach, const strip &s, int i,
-                                double chi, Real aperture, Real *re, Real *im) {
-    int tile = s.first + i;
-    double v = s.v + (double)(PS_CUDA_TILE_COLUMNS * tile);
-    ps_transfer(g, terms, v - terms.place, fma(terms.y1, v, terms.y0), chi, aperture, tile < reach.inner_first || tile > reach.inner_last,
-                re, im);
+/* The strip's tiles [begin, end) of one column. With conjugate = -1, conj(t) conj(g) = conj(t g): t's imaginary part changes sign here and
+ * the sum's at its end. */
+template <bool EDGE, int FRAMES, int STRIP>
+__device__ inline void add_run(const ps_cuda_geometry &g, const ps_row_terms &terms, const strip_view<FRAMES, STRIP> &s, int begin, int end,
+                               int lane, float2 (&sums)[FRAMES]) {
+    double v = s.v + (double)(PS_CUDA_TILE_COLUMNS * begin);
+#pragma unroll 2
+    for (int i = begin; i < end; i++, v += PS_CUDA_TILE_COLUMNS) {
+        const ps_cuda_pixel pixel = s.pixels[i * PS_CUDA_LANES];
+        float re, im;
+        ps_transfer(g, terms, v - terms.place, fma(terms.y1, v, terms.y0), pixel.chi, pixel.aperture, EDGE, &re, &im);
+        re *= pixel.weight;
+        im *= pixel.weight * s.conjugate;
+#pragma unroll
+        for (int frame = 0; frame < FRAMES; frame++) add_product(&sums[frame], re, im, s.g[frame][i][lane]);
+    }
 }
 
 /* One column's part of b. */
-template <int ALIASES, bool SSB, int FRAMES>
-__device__ inline void add_column(const ps_cuda_geometry &g, warp_memory<ALIASES, true, SSB, FRAMES> *memory, const strip &s, int column,
-                                  int lane) {
+template <int ALIASES, bool SSB, int FRAMES, int STRIP>
+__device__ inline void add_column(const ps_cuda_geometry &g, warp_memory<ALIASES, true, SSB, FRAMES> *memory,
+                                  const strip_view<FRAMES, STRIP> &s, int column, int lane) {
     const ps_reach reach = memory->reaches[column];
     int begin = max(reach.first - s.first, 0), end = min(reach.last - s.first + 1, s.n);
     if (begin >= end) return;
+    int inner = min(max(reach.inner_first - s.first, begin), end), outer = min(max(reach.inner_last - s.first + 1, inner), end);
     const ps_row_terms terms = memory->terms[column * PS_CUDA_BAND_ROWS + lane % PS_CUDA_BAND_ROWS];
     float2 sums[FRAMES];
 #pragma unroll
     for (int frame = 0; frame < FRAMES; frame++) sums[frame] = make_float2(0.0f, 0.0f);
-#pragma unroll 1
-    for (int i = begin; i < end; i++) {
-        ps_cuda_pixel pixel = s.pixels[i * PS_CUDA_LANES];
-        float re, im;
-        evaluate(g, terms, reach, s, i, pixel.chi, pixel.aperture, &re, &im);
-        re *= pixel.weight;
-        im *= pixel.weight;
+    add_run<true>(g, terms, s, begin, inner, lane, sums);
+    add_run<false>(g, terms, s, inner, outer, lane, sums);
+    add_run<true>(g, terms, s, outer, end, lane, sums);
 #pragma unroll
-        for (int frame = 0; frame < FRAMES; frame++) add_product(&sums[frame], re, im, memory->g[frame][i][lane]);
-    }
-#pragma unroll
-    for (int frame = 0; frame < FRAMES; frame++) {
-        float2 *place = &memory->columns[((column >> 1) * FRAMES + frame) * 2 + (column & 1)][lane];
-        *place = make_float2(place->x + sums[frame].x, place->y + sums[frame].y);
-    }
+    for (int frame = 0; frame < FRAMES; frame++)
+        add_sum(&memory->columns[((column >> 1) * FRAMES + frame) * 2 + (column & 1)][lane], sums[frame], s.conjugate);
+}
+
+/* t of this lane's pixel in tile i of the strip. */
+template <typename Real, int FRAMES, int STRIP>
+__device__ inline void evaluate(const ps_cuda_geometry &g, const ps_row_terms &terms, const ps_reach &reach,
+                                const strip_view<FRAMES, STRIP> &s, int i, double chi, Real aperture, Real *re, Real *im) {
+    int tile = s.first + i;
+    double v = s.v + (double)(PS_CUDA_TILE_COLUMNS * i);
+    ps_transfer(g, terms, v - terms.place, fma(terms.y1, v, terms.y0), chi, aperture, tile < reach.inner_first || tile > reach.inner_last,
+                re, im);
 }
 
 /* gamma/|gamma| in double. terms: of this lane's row and sigma = +1; those of -1 stand a band's rows further. */
-__device__ inline float2 exact_unit_gamma(const ps_cuda_geometry &g, const ps_row_terms *terms, const ps_reach *reach, const strip &s,
-                                          int i, const ps_cuda_pixel &pixel) {
+template <int FRAMES, int STRIP>
+__device__ inline float2 exact_unit_gamma(const ps_cuda_geometry &g, const ps_row_terms *terms, const ps_reach *reach,
+                                          const strip_view<FRAMES, STRIP> &s, int i, const ps_cuda_pixel &pixel) {
     double re[2], im[2];
 #pragma unroll
     for (int side = 0; side < 2; side++)
@@ -156,15 +173,12 @@ __device__ inline float2 exact_unit_gamma(const ps_cuda_geometry &g, const ps_ro
 }
 
 /* One alias's part of the SSB sums, and of b where it is wanted. */
-template <int ALIASES, bool RIGHT, int FRAMES>
-__device__ inline void add_alias(const ps_cuda_geometry &g, warp_memory<ALIASES, RIGHT, true, FRAMES> *memory, const strip &s, int alias,
-                                 int lane) {
+template <int ALIASES, bool RIGHT, int FRAMES, int STRIP>
+__device__ inline void add_alias(const ps_cuda_geometry &g, warp_memory<ALIASES, RIGHT, true, FRAMES> *memory,
+                                 const strip_view<FRAMES, STRIP> &s, int alias, int lane) {
     const ps_reach reach[2] = {memory->reaches[2 * alias], memory->reaches[2 * alias + 1]};
-    int begin =
-        max(min(reach[0].first <= reach[0].last ? reach[0].first : INT_MAX, reach[1].first <= reach[1].last ? reach[1].first : INT_MAX) -
-                s.first,
-            0);
-    int end = min(max(reach[0].last, reach[1].last) - s.first + 1, s.n);
+    int first = min(reach[0].first <= reach[0].last ? reach[0].first : INT_MAX, reach[1].first <= reach[1].last ? reach[1].first : INT_MAX);
+    int begin = max(first - s.first, 0), end = min(max(reach[0].last, reach[1].last) - s.first + 1, s.n);
     if (begin >= end) return;
     const ps_row_terms *terms = &memory->terms[2 * alias * PS_CUDA_BAND_ROWS + lane % PS_CUDA_BAND_ROWS];
     float2 sums[FRAMES], right[2][FRAMES];
@@ -172,7 +186,7 @@ __device__ inline void add_alias(const ps_cuda_geometry &g, warp_memory<ALIASES,
     for (int frame = 0; frame < FRAMES; frame++) sums[frame] = right[0][frame] = right[1][frame] = make_float2(0.0f, 0.0f);
 #pragma unroll 1
     for (int i = begin; i < end; i++) {
-        ps_cuda_pixel pixel = s.pixels[i * PS_CUDA_LANES];
+        const ps_cuda_pixel pixel = s.pixels[i * PS_CUDA_LANES];
         float gamma_re = 0.0f, gamma_im = 0.0f;
         bool meets[2];
 #pragma unroll
@@ -186,52 +200,44 @@ __device__ inline void add_alias(const ps_cuda_geometry &g, warp_memory<ALIASES,
             if (RIGHT)
 #pragma unroll
                 for (int frame = 0; frame < FRAMES; frame++)
-                    add_product(&right[side][frame], re * pixel.weight, im * pixel.weight, memory->g[frame][i][lane]);
+                    add_product(&right[side][frame], re * pixel.weight, im * (pixel.weight * s.conjugate), s.g[frame][i][lane]);
         }
         float2 unit = ps_unit_gamma(gamma_re, gamma_im);
         if (meets[0] && meets[1] && fmaf(gamma_re, gamma_re, gamma_im * gamma_im) < ps_gamma_exact2)
             unit = exact_unit_gamma(g, terms, reach, s, i, pixel);
 #pragma unroll
-        for (int frame = 0; frame < FRAMES; frame++) add_product(&sums[frame], unit.x, unit.y, memory->g[frame][i][lane]);
+        for (int frame = 0; frame < FRAMES; frame++) add_product(&sums[frame], unit.x, unit.y * s.conjugate, s.g[frame][i][lane]);
     }
 #pragma unroll
     for (int frame = 0; frame < FRAMES; frame++) {
-        float2 *place = &memory->ssb[alias * FRAMES + frame][lane];
-        *place = make_float2(place->x + sums[frame].x, place->y + sums[frame].y);
-        for (int side = 0; RIGHT && side < 2; side++) {
-            place = &memory->columns[(alias * FRAMES + frame) * 2 + side][lane];
-            *place = make_float2(place->x + right[side][frame].x, place->y + right[side][frame].y);
-        }
+        add_sum(&memory->ssb[alias * FRAMES + frame][lane], sums[frame], s.conjugate);
+        for (int side = 0; RIGHT && side < 2; side++)
+            add_sum(&memory->columns[(alias * FRAMES + frame) * 2 + side][lane], right[side][frame], s.conjugate);
     }
 }
 
-/* Reads the strip's g and adds its power. at: this lane's value in the strip's first tile. */
-template <int ALIASES, bool RIGHT, bool SSB, int FRAMES>
-__device__ inline void load_strip(const ps_reduce_arguments &args, warp_memory<ALIASES, RIGHT, SSB, FRAMES> *memory, const strip &s,
-                                  int64_t at, float conjugate, float (&power)[FRAMES], int lane) {
-    int64_t step = args.n_spectrum * PS_CUDA_LANES;
-#pragma unroll 4
+template <int FRAMES, int STRIP> __device__ inline void add_power(const strip_view<FRAMES, STRIP> &s, float (&power)[FRAMES], int lane) {
     for (int i = 0; i < s.n; i++) {
         float weight = s.pixels[i * PS_CUDA_LANES].weight;
 #pragma unroll
         for (int frame = 0; frame < FRAMES; frame++) {
-            float2 g = args.spectra[frame][at + i * step];
-            g.y *= conjugate;
-            memory->g[frame][i][lane] = g;
+            float2 g = s.g[frame][i][lane];
             power[frame] = fmaf(weight, fmaf(g.x, g.x, g.y * g.y), power[frame]);
         }
     }
 }
 
 template <int ALIASES, bool RIGHT, bool SSB, int FRAMES> struct add_columns {
-    static __device__ inline void run(const ps_cuda_geometry &g, warp_memory<ALIASES, RIGHT, SSB, FRAMES> *memory, const strip &s,
-                                      int n_aliases, int lane) {
+    template <int STRIP>
+    static __device__ inline void run(const ps_cuda_geometry &g, warp_memory<ALIASES, RIGHT, SSB, FRAMES> *memory,
+                                      const strip_view<FRAMES, STRIP> &s, int n_aliases, int lane) {
         for (int alias = 0; alias < n_aliases; alias++) add_alias<ALIASES, RIGHT, FRAMES>(g, memory, s, alias, lane);
     }
 };
 template <int ALIASES, int FRAMES> struct add_columns<ALIASES, true, false, FRAMES> {
-    static __device__ inline void run(const ps_cuda_geometry &g, warp_memory<ALIASES, true, false, FRAMES> *memory, const strip &s,
-                                      int n_aliases, int lane) {
+    template <int STRIP>
+    static __device__ inline void run(const ps_cuda_geometry &g, warp_memory<ALIASES, true, false, FRAMES> *memory,
+                                      const strip_view<FRAMES, STRIP> &s, int n_aliases, int lane) {
         for (int column = 0; column < 2 * n_aliases; column++) add_column<ALIASES, false, FRAMES>(g, memory, s, column, lane);
     }
 };
@@ -252,42 +258,78 @@ __device__ inline void enter_band(const ps_cuda_geometry &g, const ps_reduce_arg
     __syncwarp();
 }
 
+/* The strips of a chunk in their order. */
+struct strip_place {
+    int band, first; /* tile of the band */
+};
+
+__device__ inline strip_place next_strip(const ps_cuda_pixels &pixels, strip_place at, int length) {
+    at.first += length;
+    if (at.first >= pixels.bands[at.band].n_tiles) {
+        at.band++;
+        at.first = 0;
+    }
+    return at;
+}
+
+/* Starts the copies of a strip's g; from: this frequency's value of this lane in the chunk's first tile. */
+template <int FRAMES, int STRIP>
+__device__ inline void fetch_strip(const ps_reduce_arguments &args, strip_place at, int64_t from, float2 (*g)[STRIP][PS_CUDA_LANES],
+                                   int lane) {
+    const ps_cuda_band band = args.pixels.bands[at.band];
+    int64_t step = args.n_spectrum * PS_CUDA_LANES;
+    from += (band.first_tile + at.first - args.pixels.bands[args.first_band].first_tile) * step;
+    for (int i = 0; i < min(STRIP, band.n_tiles - at.first); i++)
+#pragma unroll
+        for (int frame = 0; frame < FRAMES; frame++) ps_copy_async(&g[frame][i][lane], args.spectra[frame] + from + i * step);
+}
+
 template <int ALIASES, bool RIGHT, bool SSB, int FRAMES>
 static __global__ void __launch_bounds__(32 * WARPS, SSB || FRAMES == PS_REDUCE_FRAMES ? 4 : 5)
     reduce_kernel(const __grid_constant__ ps_cuda_geometry g, const __grid_constant__ ps_reduce_arguments args) {
     extern __shared__ __align__(16) unsigned char ps_shared[];
     typedef warp_memory<ALIASES, RIGHT, SSB, FRAMES> shared_type;
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    constexpr int STRIP = shared_type::STRIP;
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, buffer = 0;
     int64_t index = (int64_t)blockIdx.x * WARPS + warp;
     if (index >= args.n_tasks) return; /* whole warps only */
     shared_type *memory = (shared_type *)ps_shared + warp;
     const ps_cuda_task task = args.tasks[index];
     const ps_cuda_frequency f = args.aliases.frequencies[task.frequency];
-    const int32_t chunk_tile = args.pixels.bands[args.first_band].first_tile;
-    int64_t first_alias = f.first_alias + task.first;
+    int64_t first_alias = f.first_alias + task.first, from = f.spectrum * PS_CUDA_LANES + lane;
     float power[FRAMES];
 #pragma unroll
     for (int frame = 0; frame < FRAMES; frame++) power[frame] = 0.0f;
     clear(memory, lane);
-    for (int b = args.first_band; b < args.end_band; b++) {
-        const ps_cuda_band band = args.pixels.bands[b];
-        enter_band(g, args, band, first_alias, task.n_aliases, memory, lane);
-        for (int first = 0; first < band.n_tiles; first += shared_type::STRIP) {
-            int64_t tile = band.first_tile + first;
-            strip s = {first, min(band.n_tiles - first, (int)shared_type::STRIP), band.v + lane / PS_CUDA_BAND_ROWS,
-                       args.pixels.pixels + tile * PS_CUDA_LANES + lane};
-            load_strip(args, memory, s, ((tile - chunk_tile) * args.n_spectrum + f.spectrum) * PS_CUDA_LANES + lane, f.conjugate, power,
-                       lane);
-            add_columns<ALIASES, RIGHT, SSB, FRAMES>::run(g, memory, s, task.n_aliases, lane);
-        }
-        if (!band.ends_segment) continue;
-        flush(g, args, memory, first_alias, task.n_aliases, lane);
-        clear(memory, lane);
+    strip_place at = {args.first_band, 0};
+    fetch_strip<FRAMES, STRIP>(args, at, from, memory->g[0], lane);
+    ps_copy_commit();
+    while (at.band < args.end_band) {
+        const ps_cuda_band band = args.pixels.bands[at.band];
+        strip_place next = next_strip(args.pixels, at, STRIP);
+        if (next.band < args.end_band) fetch_strip<FRAMES, STRIP>(args, next, from, memory->g[buffer ^ 1], lane);
+        ps_copy_commit();
+        if (at.first == 0) enter_band(g, args, band, first_alias, task.n_aliases, memory, lane);
+        ps_copy_wait<1>();
+        strip_view<FRAMES, STRIP> s = {at.first,
+                                       min(STRIP, band.n_tiles - at.first),
+                                       band.v + lane / PS_CUDA_BAND_ROWS + PS_CUDA_TILE_COLUMNS * at.first,
+                                       args.pixels.pixels + (int64_t)(band.first_tile + at.first) * PS_CUDA_LANES + lane,
+                                       memory->g[buffer],
+                                       f.conjugate};
+        if (task.sums_power) add_power(s, power, lane);
+        add_columns<ALIASES, RIGHT, SSB, FRAMES>::run(g, memory, s, task.n_aliases, lane);
+        if (next.band != at.band && band.ends_segment) {
+            flush(g, args, memory, first_alias, task.n_aliases, lane);
+            clear(memory, lane);
 #pragma unroll
-        for (int frame = 0; frame < FRAMES; frame++) {
-            if (task.sums_power) flush_power(&args.power[frame][task.frequency], power[frame], args.inverse_dose[frame], lane);
-            power[frame] = 0.0f;
+            for (int frame = 0; frame < FRAMES; frame++) {
+                if (task.sums_power) flush_power(&args.power[frame][task.frequency], power[frame], args.inverse_dose[frame], lane);
+                power[frame] = 0.0f;
+            }
         }
+        at = next;
+        buffer ^= 1;
     }
 }
 

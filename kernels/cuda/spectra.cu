@@ -2,96 +2,153 @@
  *
  * Batches of fft_batch pixels go through three kernels whose planes stay in the level-2 cache: scan_kernel (counts less the pixel's mean as
  * float: without the constant the float transform's rounding errors are those of the fluctuations), cuFFT in place, tile_kernel (turns
- * [slot, spectrum] to [tile, spectrum, 32] and puts the mean back as the zero frequency). What stands in the spectra is g * dose.
- * Bytes to and from memory: active counts once, 8 bytes a pixel and spectrum once. Bound by memory and cuFFT.
+ * [pixel, spectrum] to [tile, spectrum, 32] and puts the mean back as the zero frequency). Two batches are under way at a time, each on
+ * its own stream, so that one fills the card while the other's kernels start and end. What stands in the spectra is g * dose; slots that
+ * hold no pixel are left as they are. Bytes to and from memory: active counts once, 8 bytes a pixel and spectrum once. Bound by cuFFT (1.5
+ * us a plane of 512 x 512).
  *
- * scan_kernel: one scan row of one slot a block. tile_kernel: 32 spectrum values x up to 32 slots a block, turned in shared memory. */
+ * scan_kernel: 16 bytes of counts a thread and step, four steps. tile_kernel: 32 spectrum values x up to 32 pixels a block, turned in
+ * shared memory. */
 #include "kernels/cuda/operations.h"
 
-enum { SCAN_THREADS = 128, TURN = 32, TURN_ROWS = 8 };
+enum { SCAN_THREADS = 128, SCAN_STEPS = 4, TURN = 32, TURN_ROWS = 8 };
 
-/* counts: [n_slots, rows, columns]; planes: [batch, rows, padded]. Slots past the last give zeros. */
-template <typename T>
+typedef struct {
+    const int32_t *slots; /* [n] of the batch's pixels */
+    int64_t n, rows, columns;
+    const double *mean; /* [n_slots] */
+    float *planes;      /* [batch, rows, 2 (columns/2 + 1)] */
+} scan_arguments;
+
+template <typename T> __device__ inline float scan_value(T count, T marker, bool has_marker, float middle) {
+    return (has_marker && count == marker ? 0.0f : (float)count) - middle;
+}
+
+/* counts: [n_slots, rows, columns]. WIDE: rows are whole multiples of 16 bytes. Planes past the last pixel become 0. */
+template <typename T, bool WIDE>
 static __global__ void __launch_bounds__(SCAN_THREADS)
-    scan_kernel(const T *counts, const double *mean, int64_t first_slot, int64_t n_slots, int64_t rows, int64_t columns, T marker,
-                bool has_marker, float *planes) {
-    int64_t slot = first_slot + blockIdx.y, row = blockIdx.x, padded = 2 * (columns / 2 + 1);
-    const T *from = counts + (slot * rows + row) * columns;
-    float *to = planes + ((int64_t)blockIdx.y * rows + row) * padded;
-    bool exists = slot < n_slots;
-    float middle = exists ? (float)mean[slot] : 0.0f;
-#pragma unroll 4
-    for (int64_t column = threadIdx.x; column < columns; column += SCAN_THREADS) {
-        float value = 0.0f;
-        if (exists) {
-            T count = from[column];
-            value = (has_marker && count == marker ? 0.0f : (float)count) - middle;
-        }
-        to[column] = value;
+    scan_kernel(const T *counts, T marker, bool has_marker, const __grid_constant__ scan_arguments args) {
+    constexpr int N = WIDE ? 16 / (int)sizeof(T) : 1;
+    struct __align__(WIDE ? 16 : sizeof(T)) vector {
+        T value[N];
+    };
+    bool exists = blockIdx.y < args.n;
+    int64_t slot = exists ? args.slots[blockIdx.y] : 0;
+    unsigned per_row = (unsigned)(args.columns / N), n = (unsigned)args.rows * per_row;
+    const vector *from = (const vector *)(counts + slot * args.rows * args.columns);
+    float *to = args.planes + (int64_t)blockIdx.y * args.rows * 2 * (args.columns / 2 + 1);
+    float middle = exists ? (float)args.mean[slot] : 0.0f;
+    unsigned first = blockIdx.x * (SCAN_THREADS * SCAN_STEPS) + threadIdx.x;
+#pragma unroll
+    for (int step = 0; step < SCAN_STEPS; step++) {
+        unsigned i = first + step * SCAN_THREADS, row = i / per_row, column = i % per_row * N;
+        if (i >= n) continue;
+        float *place = to + (int64_t)row * 2 * (args.columns / 2 + 1) + column;
+        float values[N];
+        vector loaded = from[i];
+#pragma unroll
+        for (int j = 0; j < N; j++) values[j] = exists ? scan_value(loaded.value[j], marker, has_marker, middle) : 0.0f;
+        if (N == 1)
+            place[0] = values[0];
+        else
+#pragma unroll
+            for (int j = 0; j + 1 < N; j += 2) *(float2 *)(place + j) = make_float2(values[j], values[j + 1]);
     }
 }
 
-/* planes: [batch, n_spectrum]; spectra: [tile, n_spectrum, 32] of the tiles from first_tile on. */
-static __global__ void __launch_bounds__(TURN *TURN_ROWS)
-    tile_kernel(const float2 *planes, int64_t batch, int64_t first_slot, int64_t n_slots, int64_t first_tile, int64_t n_spectrum,
-                float scale, const double *mean, float2 *spectra) {
+typedef struct {
+    const float2 *planes; /* [batch, n_spectrum] */
+    const int32_t *slots; /* [n] of the batch's pixels */
+    int64_t n, first_tile, n_spectrum;
+    float scale;
+    const double *mean; /* [n_slots] */
+    float2 *spectra;    /* [tile, n_spectrum, 32] of the tiles from first_tile on */
+} tile_arguments;
+
+static __global__ void __launch_bounds__(TURN *TURN_ROWS) tile_kernel(const __grid_constant__ tile_arguments args) {
     __shared__ float2 turned[TURN][TURN + 1];
     int64_t spectrum = (int64_t)blockIdx.x * TURN + threadIdx.x, first = (int64_t)blockIdx.y * TURN;
 #pragma unroll
     for (int j = threadIdx.y; j < TURN; j += TURN_ROWS)
-        if (first + j < batch && spectrum < n_spectrum) turned[j][threadIdx.x] = planes[(first + j) * n_spectrum + spectrum];
+        if (first + j < args.n && spectrum < args.n_spectrum)
+            turned[j][threadIdx.x] = args.planes[(first + j) * args.n_spectrum + spectrum];
     __syncthreads();
-    int64_t slot = first_slot + first + threadIdx.x;
-    if (first + threadIdx.x >= batch || slot >= n_slots) return;
-    float2 *to = spectra + (slot / PS_CUDA_LANES - first_tile) * n_spectrum * PS_CUDA_LANES + slot % PS_CUDA_LANES;
+    if (first + threadIdx.x >= args.n) return;
+    int64_t slot = args.slots[first + threadIdx.x];
+    float2 *to = args.spectra + (slot / PS_CUDA_LANES - args.first_tile) * args.n_spectrum * PS_CUDA_LANES + slot % PS_CUDA_LANES;
 #pragma unroll
     for (int j = threadIdx.y; j < TURN; j += TURN_ROWS) {
         int64_t at = (int64_t)blockIdx.x * TURN + j;
-        if (at >= n_spectrum) break;
+        if (at >= args.n_spectrum) break;
         float2 value = turned[threadIdx.x][j];
-        value.x *= scale;
-        value.y *= scale;
-        if (at == 0) value = make_float2((float)mean[slot], 0.0f);
+        value.x *= args.scale;
+        value.y *= args.scale;
+        if (at == 0) value = make_float2((float)args.mean[slot], 0.0f);
         to[at * PS_CUDA_LANES] = value;
     }
 }
 
-static ps_code launch_scans(ps_cuda_frame *frame, int64_t first_slot, float *planes, ps_error *error) {
-    const ps_cuda_system *system = frame->system;
-    dim3 grid((unsigned)system->desc.scan_rows, (unsigned)system->fft_batch);
-    uint32_t marker = ps_dtype_marker(frame->dtype);
+template <typename T>
+static ps_code launch_scans(const T *counts, uint32_t marker, const scan_arguments *args, int64_t batch, cudaStream_t stream,
+                            ps_error *error) {
+    constexpr int64_t N = 16 / (int64_t)sizeof(T);
+    bool wide = args->columns % N == 0;
+    int64_t vectors = args->rows * args->columns / (wide ? N : 1);
+    dim3 grid((unsigned)ps_cuda_blocks(vectors, SCAN_THREADS * SCAN_STEPS), (unsigned)batch);
+    auto kernel = wide ? scan_kernel<T, true> : scan_kernel<T, false>;
+    PS_CUDA_LAUNCH(error, kernel, grid, SCAN_THREADS, 0, stream, counts, (T)marker, marker != 0, *args);
+    return PS_OK;
+}
+
+static ps_code fill_planes(ps_cuda_frame *frame, const scan_arguments *args, cudaStream_t stream, ps_error *error) {
     switch (frame->dtype) {
-#define X(dtype, type, name)                                                                                                               \
-    case dtype:                                                                                                                            \
-        PS_CUDA_LAUNCH(error, scan_kernel<type>, grid, SCAN_THREADS, 0, system->backend->compute, (const type *)frame->d_counts,           \
-                       frame->d_mean, first_slot, system->layout.n_slots, system->desc.scan_rows, system->desc.scan_columns, (type)marker, \
-                       marker != 0, planes);                                                                                               \
-        return PS_OK;
+#define X(dtype, type, name) \
+    case dtype: return launch_scans((const type *)frame->d_counts, ps_dtype_marker(dtype), args, frame->system->fft_batch, stream, error);
         PS_DTYPES(X)
 #undef X
     default: return PS_FAIL(error, PS_E_INTERNAL, "unknown element type %d", (int)frame->dtype);
     }
 }
 
-/* fft_batch slots from first_slot on; spectra begins with first_tile and ends with end_slot. */
-static ps_code transform_batch(ps_cuda_frame *frame, int64_t first_slot, int64_t end_slot, int64_t first_tile, float2 *spectra,
+/* The pixels [first, first + n) in slot order, on one of the two lanes of work; spectra begins with first_tile. */
+static ps_code transform_batch(ps_cuda_frame *frame, int lane, int64_t first, int64_t n, int64_t first_tile, float2 *spectra,
                                ps_error *error) {
     ps_cuda_system *system = frame->system;
     ps_cuda_transform transform = ps_cuda_forward_transform(system);
     ps_cuda_arena arena = {system->workspace.scratch, 0};
-    unsigned char *planes = ps_cuda_take<unsigned char>(&arena, (int64_t)ps_cuda_transform_bytes(&transform));
-    unsigned char *work = ps_cuda_take<unsigned char>(&arena, (int64_t)ps_cuda_transform_work(&transform));
-    PS_TRY(launch_scans(frame, first_slot, (float *)planes, error));
-    PS_TRY(ps_cuda_transform_run(system, &transform, &system->forward, planes, work, error));
-    dim3 grid((unsigned)ps_cuda_blocks(system->n_spectrum, TURN), (unsigned)ps_cuda_blocks(transform.batch, TURN)), block(TURN, TURN_ROWS);
-    PS_CUDA_LAUNCH(error, tile_kernel, grid, block, 0, system->backend->compute, (const float2 *)planes, transform.batch, first_slot,
-                   end_slot, first_tile, system->n_spectrum, (float)(1.0 / (double)system->n_positions), frame->d_mean, spectra);
+    unsigned char *planes = NULL, *work = NULL;
+    for (int i = 0; i <= lane; i++) {
+        planes = ps_cuda_take<unsigned char>(&arena, (int64_t)ps_cuda_transform_bytes(&transform));
+        work = ps_cuda_take<unsigned char>(&arena, (int64_t)ps_cuda_transform_work(&transform));
+    }
+    cudaStream_t stream = lane ? system->backend->side : system->backend->compute;
+    const int32_t *slots = system->d_ordered_slot + first;
+    scan_arguments scans = {slots, n, system->desc.scan_rows, system->desc.scan_columns, frame->d_mean, (float *)planes};
+    PS_TRY(fill_planes(frame, &scans, stream, error));
+    PS_TRY(ps_cuda_transform_run(&transform, &system->forward[lane], planes, work, stream, error));
+    tile_arguments tiles = {(const float2 *)planes, slots,  n, first_tile, system->n_spectrum, (float)(1.0 / (double)system->n_positions),
+                            frame->d_mean,          spectra};
+    dim3 grid((unsigned)ps_cuda_blocks(system->n_spectrum, TURN), (unsigned)ps_cuda_blocks(n, TURN)), block(TURN, TURN_ROWS);
+    PS_CUDA_LAUNCH(error, tile_kernel, grid, block, 0, stream, tiles);
     return PS_OK;
 }
 
+/* Makes one stream wait for what the other has been given so far. */
+static ps_code join(cudaStream_t waiting, cudaStream_t other, cudaEvent_t event, ps_error *error) {
+    PS_TRY(PS_CUDA(error, cudaEventRecord(event, other)));
+    return PS_CUDA(error, cudaStreamWaitEvent(waiting, event, 0));
+}
+
 ps_code ps_cuda_spectra(ps_cuda_frame *frame, int64_t first_tile, int64_t n_tiles, float2 *spectra, ps_error *error) {
-    int64_t end_slot = (first_tile + n_tiles) * PS_CUDA_LANES;
-    for (int64_t slot = first_tile * PS_CUDA_LANES; slot < end_slot; slot += frame->system->fft_batch)
-        PS_TRY(transform_batch(frame, slot, end_slot, first_tile, spectra, error));
-    return PS_OK;
+    ps_cuda_system *system = frame->system;
+    const ps_cuda_backend *backend = system->backend;
+    const int32_t *first_ordered = system->layout.first_ordered;
+    int64_t end = first_ordered[first_tile + n_tiles];
+    int lane = 0;
+    PS_TRY(join(backend->side, backend->compute, backend->compute_done, error));
+    for (int64_t first = first_ordered[first_tile]; first < end; first += system->fft_batch, lane ^= 1) {
+        int64_t n = end - first < system->fft_batch ? end - first : system->fft_batch;
+        PS_TRY(transform_batch(frame, lane, first, n, first_tile, spectra, error));
+    }
+    return join(backend->compute, backend->side, backend->side_done, error);
 }

@@ -4,7 +4,7 @@
  * A batch of phase_batch pixels goes through: correct_kernel, the corrected half-plane of each on the fine grid; cuFFT, complex to real,
  * in place; phase_kernel, which adds phase and phase^2 to two images in double. The batch's planes stay in the level-2 cache.
  *
- * correct_kernel: a block takes one row of fine frequencies and the batch; a warp 32 neighbouring frequencies, pixel after pixel. In steps
+ * correct_kernel: a block takes 128 frequencies of a fine row and the batch, lanes over frequencies, pixel after pixel. In steps
  * of the fine grid kappa = k - sigma Q is an affine function of the column with the row fixed, so chi costs six fused steps here too
  * (ps_form_row_terms in a geometry whose unit steps are those of the fine grid). A pixel's corrected spectrum v is conjugate-odd, v(-Q)
  * = -conj(v(Q)), so its image is i times the real transform of -i v, plus the mean at zero frequency. Rows and columns of a fine Nyquist
@@ -18,12 +18,12 @@
 #include "kernels/cuda/sum.cuh"
 #include "kernels/cuda/transfer.cuh"
 
-enum { CORRECT_THREADS = 128, PHASE_THREADS = 256 };
+enum { CORRECT_WARPS = 4, PHASE_THREADS = 256 };
 
 typedef struct {
     int64_t rows, columns, scan_rows, scan_columns; /* fine grid, scan */
-    int64_t batch, first_slot, n_slots;             /* of the batch: slots past the last give zeros */
-    int64_t first_tile, n_spectrum;
+    const int32_t *slots;                           /* [n] of the batch's pixels */
+    int64_t n, first_tile, n_spectrum;
     const float2 *spectra;         /* [tile, n_spectrum, 32] from first_tile on */
     const double *slot_u, *slot_v; /* [n_slots] k in fine steps */
     const ps_cuda_pixel *pixels;   /* [n_slots] */
@@ -34,13 +34,27 @@ typedef struct {
     float2 *column_even; /* [batch, rows/2 + 1] of the Nyquist column */
 } arguments;
 
+/* A pixel of the batch, with its rows' terms for sigma = +1 and -1 at this fine row and at the opposite one. */
+struct __align__(16) batch_pixel {
+    ps_row_terms terms[2], opposite[2];
+    double u, v, chi;
+    int64_t place; /* of its spectrum's first value */
+    float aperture;
+};
+
+/* A fine frequency and where the scan's spectrum holds it. */
+struct fine_frequency {
+    double row, column;
+    int64_t place;
+    float conjugate;
+};
+
 /* The fine frequency of an index; an even length's Nyquist index is the negative frequency. */
 __device__ inline int64_t signed_index(int64_t index, int64_t n) {
     return index < (n + 1) / 2 ? index : index - n;
 }
 
-/* g * dose at fine frequency (row, column), any signs. */
-__device__ inline float2 spectrum_at(const arguments &args, int64_t slot, int64_t row, int64_t column) {
+__device__ inline fine_frequency frequency_at(const arguments &args, int64_t row, int64_t column) {
     int64_t half = args.scan_columns / 2 + 1, r = row % args.scan_rows, c = column % args.scan_columns;
     r += r < 0 ? args.scan_rows : 0;
     c += c < 0 ? args.scan_columns : 0;
@@ -49,27 +63,24 @@ __device__ inline float2 spectrum_at(const arguments &args, int64_t slot, int64_
         r = r == 0 ? 0 : args.scan_rows - r;
         c = args.scan_columns - c;
     }
-    float2 g =
-        args.spectra[((slot / PS_CUDA_LANES - args.first_tile) * args.n_spectrum + r * half + c) * PS_CUDA_LANES + slot % PS_CUDA_LANES];
-    return make_float2(g.x, conjugate ? -g.y : g.y);
+    fine_frequency f = {(double)row, (double)column, (r * half + c) * PS_CUDA_LANES, conjugate ? -1.0f : 1.0f};
+    return f;
 }
 
-/* gamma = t1 - t2 of a pixel at fine frequency (row of the terms, column); terms: side by side for sigma = +1 and -1. Returns the number of
- * side bands that reach it. */
+/* gamma = t1 - t2 of a pixel; terms: for sigma = +1 and -1 at the frequency's row. Returns the number of side bands that reach it. */
 template <typename Real>
-__device__ inline int gamma_at(const ps_cuda_geometry &g, const ps_row_terms *terms, const arguments &args, int64_t slot, double row,
-                               double column, Real *gamma_re, Real *gamma_im) {
-    const ps_cuda_pixel pixel = args.pixels[slot];
-    double u = args.slot_u[slot], v = args.slot_v[slot], along = 0.0, bend = 0.0;
+__device__ inline int gamma_at(const ps_cuda_geometry &g, const ps_row_terms *terms, const arguments &args, const batch_pixel &pixel,
+                               const fine_frequency &f, Real *gamma_re, Real *gamma_im) {
+    double along = 0.0, bend = 0.0;
     int n_sides = 0;
     *gamma_re = *gamma_im = (Real)0;
     if (g.is_thick) {
-        along = fma(g.thick_u * row, u, g.thick_v * column * v) - fma(args.tilt_u, row, args.tilt_v * column);
-        bend = 0.5 * fma(g.thick_u * row, row, g.thick_v * column * column);
+        along = fma(g.thick_u * f.row, pixel.u, g.thick_v * f.column * pixel.v) - fma(args.tilt_u, f.row, args.tilt_v * f.column);
+        bend = 0.5 * fma(g.thick_u * f.row, f.row, g.thick_v * f.column * f.column);
     }
 #pragma unroll
     for (int side = 0; side < 2; side++) {
-        double sigma = side ? -1.0 : 1.0, s = v - sigma * column, p = terms[side].p;
+        double sigma = side ? -1.0 : 1.0, s = pixel.v - sigma * f.column, p = terms[side].p;
         float rho2 = (float)fma(g.edge_u * p, p, g.edge_v * s * s);
         if (!(rho2 < g.reach2)) continue;
         Real re, im;
@@ -81,70 +92,79 @@ __device__ inline int gamma_at(const ps_cuda_geometry &g, const ps_row_terms *te
     return n_sides;
 }
 
-/* The corrected spectrum g conj(gamma)/|gamma|. */
-__device__ inline float2 corrected(const ps_cuda_geometry &g, const ps_row_terms *terms, const arguments &args, int64_t slot, int64_t row,
-                                   int64_t column) {
-    if (row == 0 && column == 0) return make_float2(0.0f, 0.0f);
+/* The corrected spectrum g conj(gamma)/|gamma|; 0 at the zero frequency. */
+__device__ inline float2 corrected(const ps_cuda_geometry &g, const ps_row_terms *terms, const arguments &args, const batch_pixel &pixel,
+                                   const fine_frequency &f) {
     float re, im;
-    int n_sides = gamma_at(g, terms, args, slot, (double)row, (double)column, &re, &im);
+    int n_sides = gamma_at(g, terms, args, pixel, f, &re, &im);
+    if (n_sides == 0 || (f.row == 0.0 && f.column == 0.0)) return make_float2(0.0f, 0.0f);
     float2 unit = ps_unit_gamma(re, im);
     if (n_sides == 2 && fmaf(re, re, im * im) < ps_gamma_exact2) {
         double exact_re, exact_im;
-        gamma_at(g, terms, args, slot, (double)row, (double)column, &exact_re, &exact_im);
+        gamma_at(g, terms, args, pixel, f, &exact_re, &exact_im);
         unit = ps_unit_gamma(exact_re, exact_im);
     }
-    if (n_sides == 0) return make_float2(0.0f, 0.0f);
-    float2 value = spectrum_at(args, slot, row, column);
+    float2 value = args.spectra[pixel.place + f.place];
+    value.y *= f.conjugate;
     return make_float2(args.inverse_dose * fmaf(value.x, unit.x, value.y * unit.y),
                        args.inverse_dose * fmaf(value.y, unit.x, -value.x * unit.y));
 }
 
-/* Terms of the batch's pixels for one fine row: [batch, 2]. */
-__device__ inline void form_terms(const ps_cuda_geometry &g, const arguments &args, double row, ps_row_terms *terms) {
-    for (int i = threadIdx.x; i < 2 * args.batch; i += CORRECT_THREADS) {
-        int64_t slot = args.first_slot + i / 2;
-        if (slot < args.n_slots) ps_form_row_terms(g, args.slot_u[slot], row, 0.0, i & 1 ? -1.0 : 1.0, &terms[i]);
+/* The batch's pixels for one fine row and its opposite. */
+__device__ inline void load_pixels(const ps_cuda_geometry &g, const arguments &args, double row, double opposite, batch_pixel *pixels) {
+    for (int i = threadIdx.x; i < 4 * args.n; i += 32 * CORRECT_WARPS) {
+        int64_t slot = args.slots[i / 4];
+        batch_pixel *pixel = &pixels[i / 4];
+        ps_row_terms *terms = i & 2 ? pixel->opposite : pixel->terms;
+        ps_form_row_terms(g, args.slot_u[slot], i & 2 ? opposite : row, 0.0, i & 1 ? -1.0 : 1.0, &terms[i & 1]);
+        if (i % 4 != 0) continue;
+        pixel->u = args.slot_u[slot];
+        pixel->v = args.slot_v[slot];
+        pixel->chi = args.pixels[slot].chi;
+        pixel->aperture = args.pixels[slot].aperture;
+        pixel->place = (slot / PS_CUDA_LANES - args.first_tile) * args.n_spectrum * PS_CUDA_LANES + slot % PS_CUDA_LANES;
     }
+    __syncthreads();
 }
 
-static __global__ void __launch_bounds__(CORRECT_THREADS, 4)
+/* A cell on a line of a Nyquist frequency: its conjugate-odd part, the even one to its place. */
+__device__ inline float2 split_even(const ps_cuda_geometry &g, const arguments &args, const batch_pixel &pixel,
+                                    const fine_frequency &opposite, bool nyquist_row, float2 value, float2 *even) {
+    float2 other = corrected(g, nyquist_row ? pixel.terms : pixel.opposite, args, pixel, opposite);
+    *even = make_float2(0.5f * (value.x + other.x), 0.5f * (value.y - other.y));
+    return make_float2(0.5f * (value.x - other.x), 0.5f * (value.y + other.y));
+}
+
+static __global__ void __launch_bounds__(32 * CORRECT_WARPS, 4)
     correct_kernel(const __grid_constant__ ps_cuda_geometry g, const __grid_constant__ arguments args) {
     extern __shared__ __align__(16) unsigned char ps_shared[];
-    ps_row_terms *terms = (ps_row_terms *)ps_shared, *mirrored = terms + 2 * args.batch;
+    batch_pixel *pixels = (batch_pixel *)ps_shared;
     int64_t half = args.columns / 2 + 1, index = blockIdx.x, row = signed_index(index, args.rows);
-    bool nyquist_row = 2 * index == args.rows;
-    form_terms(g, args, (double)row, terms);
-    form_terms(g, args, (double)(nyquist_row ? row : -row), mirrored);
-    __syncthreads();
-    for (int64_t column = threadIdx.x; column < half; column += CORRECT_THREADS) {
-        bool nyquist_column = 2 * column == args.columns;
-        int64_t here = nyquist_column ? -column : column, there = nyquist_column ? here : -column;
-        for (int64_t i = 0; i < args.batch; i++) {
-            int64_t slot = args.first_slot + i;
-            float2 value = make_float2(0.0f, 0.0f), other = value;
-            bool exists = slot < args.n_slots && args.pixels[slot].aperture > 0.0f;
-            if (exists) value = corrected(g, &terms[2 * i], args, slot, row, here);
-            if (nyquist_row || nyquist_column) {
-                if (exists)
-                    other = corrected(g, nyquist_row ? &terms[2 * i] : &mirrored[2 * i], args, slot, nyquist_row ? row : -row, there);
-                float2 even = make_float2(0.5f * (value.x + other.x), 0.5f * (value.y - other.y));
-                value = make_float2(0.5f * (value.x - other.x), 0.5f * (value.y + other.y));
-                if (nyquist_row)
-                    args.row_even[i * half + column] = even;
-                else if (2 * index <= args.rows)
-                    args.column_even[i * (args.rows / 2 + 1) + index] = even;
-            }
-            args.planes[(i * args.rows + index) * half + column] = make_float2(value.y, -value.x);
+    int64_t column = (int64_t)blockIdx.y * 32 * CORRECT_WARPS + threadIdx.x;
+    bool nyquist_row = 2 * index == args.rows, nyquist_column = 2 * column == args.columns;
+    int64_t opposite_row = nyquist_row ? row : -row;
+    load_pixels(g, args, (double)row, (double)opposite_row, pixels);
+    if (column >= half) return;
+    const fine_frequency here = frequency_at(args, row, nyquist_column ? -column : column);
+    const fine_frequency opposite = frequency_at(args, opposite_row, -column);
+#pragma unroll 1
+    for (int i = 0; i < (int)args.n; i++) {
+        float2 value = corrected(g, pixels[i].terms, args, pixels[i], here), even;
+        if (nyquist_row || nyquist_column) {
+            value = split_even(g, args, pixels[i], opposite, nyquist_row, value, &even);
+            if (nyquist_row)
+                args.row_even[i * half + column] = even;
+            else if (2 * index <= args.rows)
+                args.column_even[i * (args.rows / 2 + 1) + index] = even;
+            if (nyquist_row && nyquist_column) args.column_even[i * (args.rows / 2 + 1) + index] = make_float2(0.0f, 0.0f);
         }
+        args.planes[(i * args.rows + index) * half + column] = make_float2(value.y, -value.x);
     }
-    if (nyquist_row && threadIdx.x == 0 && args.columns % 2 == 0)
-        for (int64_t i = 0; i < args.batch; i++) args.column_even[i * (args.rows / 2 + 1) + index] = make_float2(0.0f, 0.0f);
 }
 
 typedef struct {
-    int64_t rows, columns, batch;
+    int64_t rows, columns, n;                       /* n: pixels of the batch */
     const float *planes, *along_row, *along_column; /* [batch, rows, padded], [batch, padded columns], [batch, padded rows] or NULL */
-    const ps_cuda_pixel *pixels;                    /* of the batch's slots */
     float mean;
     double *sums, *squares; /* [rows, columns] */
 } phase_arguments;
@@ -155,8 +175,7 @@ static __global__ void __launch_bounds__(PHASE_THREADS) phase_kernel(const __gri
     if (column >= args.columns) return;
     int64_t padded = 2 * (args.columns / 2 + 1), padded_rows = 2 * (args.rows / 2 + 1), at = row * args.columns + column;
     double sum = args.sums[at], square = args.squares[at];
-    for (int64_t i = 0; i < args.batch; i++) {
-        if (!(args.pixels[i].aperture > 0.0f)) continue;
+    for (int64_t i = 0; i < args.n; i++) {
         float real = args.mean;
         if (args.along_row) real += row % 2 ? -args.along_row[i * padded + column] : args.along_row[i * padded + column];
         if (args.along_column) real += column % 2 ? -args.along_column[i * padded_rows + row] : args.along_column[i * padded_rows + row];
@@ -252,29 +271,31 @@ done:
 }
 
 static ps_code launch_correct(const ps_cuda_system *system, const ps_cuda_geometry *fine, const arguments *args, ps_error *error) {
-    size_t bytes = 4 * (size_t)args->batch * sizeof(ps_row_terms);
-    PS_CUDA_LAUNCH(error, correct_kernel, (unsigned)args->rows, CORRECT_THREADS, bytes, system->backend->compute, *fine, *args);
+    size_t bytes = (size_t)args->n * sizeof(batch_pixel);
+    dim3 grid((unsigned)args->rows, (unsigned)ps_cuda_blocks(args->columns / 2 + 1, 32 * CORRECT_WARPS));
+    PS_CUDA_LAUNCH(error, correct_kernel, grid, 32 * CORRECT_WARPS, bytes, system->backend->compute, *fine, *args);
     return PS_OK;
 }
 
 static ps_code transform_batch(ps_cuda_system *system, const buffers *b, ps_error *error) {
     ps_cuda_transform plane = ps_cuda_image_transform(system, system->phase_batch);
     ps_cuda_transform row = line_transform(plane.columns, plane.batch), column = line_transform(plane.rows, plane.batch);
-    PS_TRY(ps_cuda_transform_run(system, &plane, &system->inverse_phase, b->planes, b->work, error));
-    if (plane.rows % 2 == 0) PS_TRY(ps_cuda_transform_run(system, &row, &system->inverse_row, b->row_even, b->work, error));
-    if (plane.columns % 2 == 0) PS_TRY(ps_cuda_transform_run(system, &column, &system->inverse_column, b->column_even, b->work, error));
+    PS_TRY(ps_cuda_transform_run(&plane, &system->inverse_phase, b->planes, b->work, system->backend->compute, error));
+    if (plane.rows % 2 == 0)
+        PS_TRY(ps_cuda_transform_run(&row, &system->inverse_row, b->row_even, b->work, system->backend->compute, error));
+    if (plane.columns % 2 == 0)
+        PS_TRY(ps_cuda_transform_run(&column, &system->inverse_column, b->column_even, b->work, system->backend->compute, error));
     return PS_OK;
 }
 
-static ps_code launch_phase(const ps_cuda_system *system, const buffers *b, int64_t first_slot, double mean, ps_error *error) {
+static ps_code launch_phase(const ps_cuda_system *system, const buffers *b, int64_t n, double mean, ps_error *error) {
     int64_t rows = ps_cuda_fine_rows(&system->desc), columns = ps_cuda_fine_columns(&system->desc);
     phase_arguments args = {rows,
                             columns,
-                            system->phase_batch,
+                            n,
                             (const float *)b->planes,
                             rows % 2 == 0 ? (const float *)b->row_even : NULL,
                             columns % 2 == 0 ? (const float *)b->column_even : NULL,
-                            system->d_pixels + first_slot,
                             (float)mean,
                             b->sums,
                             b->squares};
@@ -290,8 +311,6 @@ static arguments fixed_arguments(const ps_cuda_frame *frame, const ps_cuda_geome
     args.columns = ps_cuda_fine_columns(&system->desc);
     args.scan_rows = system->desc.scan_rows;
     args.scan_columns = system->desc.scan_columns;
-    args.batch = system->phase_batch;
-    args.n_slots = system->layout.n_slots;
     args.n_spectrum = system->n_spectrum;
     args.slot_u = b->slot_u;
     args.slot_v = b->slot_v;
@@ -312,11 +331,14 @@ static ps_code add_tiles(ps_cuda_frame *frame, const ps_cuda_geometry *fine, con
     arguments args = fixed_arguments(frame, fine, b);
     args.first_tile = first_tile;
     args.spectra = spectra;
-    for (int64_t slot = first_tile * PS_CUDA_LANES; slot < (first_tile + n_tiles) * PS_CUDA_LANES; slot += system->phase_batch) {
-        args.first_slot = slot;
+    const int32_t *first_ordered = system->layout.first_ordered;
+    int64_t end = first_ordered[first_tile + n_tiles];
+    for (int64_t first = first_ordered[first_tile]; first < end; first += system->phase_batch) {
+        args.slots = system->d_ordered_slot + first;
+        args.n = end - first < system->phase_batch ? end - first : system->phase_batch;
         PS_TRY(launch_correct(system, fine, &args, error));
         PS_TRY(transform_batch(system, b, error));
-        PS_TRY(launch_phase(system, b, slot, mean, error));
+        PS_TRY(launch_phase(system, b, args.n, mean, error));
     }
     return PS_OK;
 }
@@ -360,6 +382,8 @@ ps_code ps_cuda_ssb_phase(ps_cuda_frame *frame, float *phase_f32, double *phase_
     PS_TRY(fine_geometry(system, &b, &fine, error));
     for (int64_t i = 0; i < system->desc.n_active; i++) mean += frame->mean[i] / frame->dose / (double)system->desc.n_active;
     PS_TRY(PS_CUDA(error, cudaMemsetAsync(b.sums, 0, (size_t)n * sizeof *b.sums, system->backend->compute)));
+    size_t planes = (size_t)system->phase_batch * (size_t)ps_cuda_image_floats(system) * sizeof(float);
+    PS_TRY(PS_CUDA(error, cudaMemsetAsync(b.planes, 0, planes, system->backend->compute))); /* a short last batch transforms old planes */
     PS_TRY(PS_CUDA(error, cudaMemsetAsync(b.squares, 0, (size_t)n * sizeof *b.squares, system->backend->compute)));
     PS_TRY(add_all(frame, &fine, &b, mean, tiles, error));
     return finish(system, &b, phase_f32, phase_f64, loss, error);

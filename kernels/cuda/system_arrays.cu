@@ -15,6 +15,7 @@ void ps_cuda_system_carve(ps_cuda_system *system, ps_cuda_arena *arena) {
     system->d_root = ps_cuda_take<double>(arena, layout->n_slots);
     system->d_slot_pixel = ps_cuda_take<int32_t>(arena, layout->n_slots);
     system->d_slot_detector = ps_cuda_take<int32_t>(arena, layout->n_slots);
+    system->d_ordered_slot = ps_cuda_take<int32_t>(arena, desc->n_active);
     system->d_bands = ps_cuda_take<ps_cuda_band>(arena, layout->n_bands);
     system->d_frequencies = ps_cuda_take<ps_cuda_frequency>(arena, desc->n_frequencies);
     system->d_alias_u = ps_cuda_take<double>(arena, desc->n_aliases);
@@ -79,6 +80,7 @@ static ps_code send_layout(ps_cuda_system *system, ps_error *error) {
     const ps_cuda_layout *layout = &system->layout;
     PS_TRY(ps_cuda_send(system->d_slot_pixel, layout->slot_pixel, layout->n_slots, error));
     PS_TRY(ps_cuda_send(system->d_slot_detector, layout->slot_detector, layout->n_slots, error));
+    PS_TRY(ps_cuda_send(system->d_ordered_slot, layout->ordered_slot, system->desc.n_active, error));
     PS_TRY(ps_cuda_send(system->d_bands, layout->bands, layout->n_bands, error));
     return ps_cuda_system_send_pixels(system, NULL, error);
 }

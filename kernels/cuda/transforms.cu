@@ -1,25 +1,27 @@
 /* Fourier transforms through cuFFT: real to complex over the scan, complex to real onto the fine grid, always in place, each with a
  * work area of a size known before any device is touched.
  *
- * A batch is sized so that its planes (and cuFFT's copy) stay in the level-2 cache of a large card: the passes of a two-dimensional
- * transform then run at cache speed. The size depends on the system alone, never on the memory left, so it never shows in a result. */
+ * A batch is sized so that its planes stay in the level-2 cache of a large card between the kernel that fills them, the transform and the
+ * kernel that takes them. The size depends on the system alone, never on the memory left, so it never shows in a result. */
 #include <string.h>
 
 #include "kernels/cuda/operations.h"
 
-static const size_t batch_bytes_wanted = (size_t)34 << 20;
+static const int64_t forward_bytes_wanted = (int64_t)17 << 20; /* two of them are under way at a time */
+static const int64_t phase_bytes_wanted = (int64_t)34 << 20;
 
 /* The largest power of two of planes that stay below the wanted size; at least 1. */
-static int64_t batch_of(int64_t plane_bytes, int64_t most) {
+static int64_t batch_of(int64_t plane_bytes, int64_t bytes_wanted, int64_t most) {
     int64_t batch = 1;
-    while (batch < most && 2 * batch * plane_bytes <= (int64_t)batch_bytes_wanted) batch *= 2;
+    while (batch < most && 2 * batch * plane_bytes <= bytes_wanted) batch *= 2;
     return batch;
 }
 
 void ps_cuda_fft_sizes(ps_cuda_system *system) {
     const ps_system_desc *desc = &system->desc;
-    system->fft_batch = batch_of(system->n_spectrum * (int64_t)sizeof(float2), 1024);
-    system->phase_batch = batch_of(ps_cuda_fine_rows(desc) * ps_cuda_fine_half(desc) * (int64_t)sizeof(float2), PS_CUDA_LANES);
+    system->fft_batch = batch_of(system->n_spectrum * (int64_t)sizeof(float2), forward_bytes_wanted, 1024);
+    system->phase_batch =
+        batch_of(ps_cuda_fine_rows(desc) * ps_cuda_fine_half(desc) * (int64_t)sizeof(float2), phase_bytes_wanted, PS_CUDA_LANES);
 }
 
 ps_cuda_transform ps_cuda_forward_transform(const ps_cuda_system *system) {
@@ -73,7 +75,7 @@ static void destroy_plan(cufftHandle *plan) {
     *plan = 0;
 }
 
-ps_code ps_cuda_transform_run(ps_cuda_system *system, const ps_cuda_transform *t, cufftHandle *plan, void *planes, void *work,
+ps_code ps_cuda_transform_run(const ps_cuda_transform *t, cufftHandle *plan, void *planes, void *work, cudaStream_t stream,
                               ps_error *error) {
     if (!*plan) {
         ps_code code = make_plan(t, plan, error);
@@ -82,14 +84,14 @@ ps_code ps_cuda_transform_run(ps_cuda_system *system, const ps_cuda_transform *t
             return code;
         }
     }
-    PS_TRY(PS_CUFFT(error, cufftSetStream(*plan, system->backend->compute)));
+    PS_TRY(PS_CUFFT(error, cufftSetStream(*plan, stream)));
     PS_TRY(PS_CUFFT(error, cufftSetWorkArea(*plan, work)));
     if (t->inverse) return PS_CUFFT(error, cufftExecC2R(*plan, (cufftComplex *)planes, (cufftReal *)planes));
     return PS_CUFFT(error, cufftExecR2C(*plan, (cufftReal *)planes, (cufftComplex *)planes));
 }
 
 void ps_cuda_fft_release(ps_cuda_system *system) {
-    destroy_plan(&system->forward);
+    for (int i = 0; i < 2; i++) destroy_plan(&system->forward[i]);
     destroy_plan(&system->inverse);
     destroy_plan(&system->inverse_phase);
     destroy_plan(&system->inverse_row);

@@ -12,8 +12,10 @@ static size_t larger(size_t a, size_t b) {
 static size_t forward_bytes(const ps_cuda_system *system) {
     ps_cuda_transform transform = ps_cuda_forward_transform(system);
     ps_cuda_arena arena = {NULL, 0};
-    ps_cuda_take<unsigned char>(&arena, (int64_t)ps_cuda_transform_bytes(&transform));
-    ps_cuda_take<unsigned char>(&arena, (int64_t)ps_cuda_transform_work(&transform));
+    for (int i = 0; i < 2; i++) {
+        ps_cuda_take<unsigned char>(&arena, (int64_t)ps_cuda_transform_bytes(&transform));
+        ps_cuda_take<unsigned char>(&arena, (int64_t)ps_cuda_transform_work(&transform));
+    }
     return arena.used;
 }
 
@@ -66,7 +68,9 @@ static ps_code allocate(ps_cuda_system *system, int64_t store_tiles, ps_error *e
     workspace->n_owners = store_tiles / system->layout.n_tiles;
     workspace->owner = (uint64_t *)calloc((size_t)workspace->n_owners + 1, sizeof *workspace->owner);
     if (!workspace->owner) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the workspace");
-    return PS_OK;
+    /* slots that hold no pixel are never written: their spectra must be numbers */
+    size_t bytes = (size_t)(store_tiles * system->n_spectrum * PS_CUDA_LANES) * sizeof(float2);
+    return PS_CUDA(error, cudaMemsetAsync(workspace->spectra, 0, bytes, system->backend->compute));
 }
 
 ps_code ps_cuda_workspace_ensure(ps_cuda_system *system, int64_t n_frames, int64_t *tiles, ps_error *error) {

@@ -242,7 +242,7 @@ static ps_code measure_regularized(cuda_case *c, const ps_bench_problem *problem
     PS_TRY(reduce(c, error));
     PS_TRY(measure_strengths(c, error));
     size_t in_use, peak, budget;
-    double per_frame = 12.0 * (double)c->plan.desc.n_active * (double)(c->plan.desc.scan_rows * c->plan.desc.scan_columns);
+    double per_frame = 6.5 * (double)c->plan.desc.n_active * (double)(c->plan.desc.scan_rows * c->plan.desc.scan_columns);
     ps_cuda_bench_memory(c->backend, &in_use, &peak, &budget);
     while (c->n_frames < MOST_FRAMES && (double)(c->n_frames + 1) * per_frame < 0.8 * (double)budget) PS_TRY(add_frame(c, NULL, error));
     return measure_frames(c, error);
