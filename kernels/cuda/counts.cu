@@ -247,6 +247,16 @@ ps_code ps_cuda_frame_put(ps_frame *handle, int64_t first, int64_t n, const void
 
 /* --- means --- */
 
+__device__ inline bool is_finite(float value) {
+    return isfinite(value);
+}
+__device__ inline bool is_finite(double value) {
+    return isfinite(value);
+}
+template <typename T> __device__ inline bool is_finite(T) {
+    return true;
+}
+
 /* Sums of a few counts: integers stay integers. */
 template <typename T> struct mean_sum_of { typedef long long type; };
 template <> struct mean_sum_of<float> { typedef double type; };
@@ -274,7 +284,7 @@ static __global__ void __launch_bounds__(MEANS_THREADS)
 #pragma unroll
         for (int j = 0; j < N; j++) {
             T value = loaded.value[j];
-            bool is_marked = (has_marker && value == marker) || !isfinite((double)value);
+            bool is_marked = (has_marker && value == marker) || !is_finite(value);
             marked += is_marked;
             part += is_marked ? (mean_sum<T>)0 : (mean_sum<T>)value;
         }

@@ -188,11 +188,9 @@ __device__ inline void add_alias(const ps_cuda_geometry &g, warp_memory<ALIASES,
     for (int i = begin; i < end; i++) {
         const ps_cuda_pixel pixel = s.pixels[i * PS_CUDA_LANES];
         float gamma_re = 0.0f, gamma_im = 0.0f;
-        bool meets[2];
 #pragma unroll
         for (int side = 0; side < 2; side++) {
-            meets[side] = s.first + i >= reach[side].first && s.first + i <= reach[side].last;
-            if (!meets[side]) continue;
+            if (s.first + i < reach[side].first || s.first + i > reach[side].last) continue;
             float re, im;
             evaluate(g, terms[side * PS_CUDA_BAND_ROWS], reach[side], s, i, pixel.chi, pixel.aperture, &re, &im);
             gamma_re += side ? -re : re;
@@ -203,8 +201,7 @@ __device__ inline void add_alias(const ps_cuda_geometry &g, warp_memory<ALIASES,
                     add_product(&right[side][frame], re * pixel.weight, im * (pixel.weight * s.conjugate), s.g[frame][i][lane]);
         }
         float2 unit = ps_unit_gamma(gamma_re, gamma_im);
-        if (meets[0] && meets[1] && fmaf(gamma_re, gamma_re, gamma_im * gamma_im) < ps_gamma_exact2)
-            unit = exact_unit_gamma(g, terms, reach, s, i, pixel);
+        if (ps_gamma_is_small(gamma_re, gamma_im)) unit = exact_unit_gamma(g, terms, reach, s, i, pixel);
 #pragma unroll
         for (int frame = 0; frame < FRAMES; frame++) add_product(&sums[frame], unit.x, unit.y * s.conjugate, s.g[frame][i][lane]);
     }

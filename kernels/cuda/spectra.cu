@@ -7,11 +7,11 @@
  * hold no pixel are left as they are. Bytes to and from memory: active counts once, 8 bytes a pixel and spectrum once. Bound by cuFFT (1.5
  * us a plane of 512 x 512).
  *
- * scan_kernel: 16 bytes of counts a thread and step, four steps. tile_kernel: 32 spectrum values x up to 32 pixels a block, turned in
+ * scan_kernel: two counts a thread and step, eight steps. tile_kernel: 32 spectrum values x up to 32 pixels a block, turned in
  * shared memory. */
 #include "kernels/cuda/operations.h"
 
-enum { SCAN_THREADS = 128, SCAN_STEPS = 4, TURN = 32, TURN_ROWS = 8 };
+enum { SCAN_THREADS = 128, SCAN_STEPS = 8, TURN = 32, TURN_ROWS = 8 };
 
 typedef struct {
     const int32_t *slots; /* [n] of the batch's pixels */
@@ -24,12 +24,12 @@ template <typename T> __device__ inline float scan_value(T count, T marker, bool
     return (has_marker && count == marker ? 0.0f : (float)count) - middle;
 }
 
-/* counts: [n_slots, rows, columns]. WIDE: rows are whole multiples of 16 bytes. Planes past the last pixel become 0. */
+/* counts: [n_slots, rows, columns]. WIDE: an even number of columns, taken in pairs. Planes past the last pixel become 0. */
 template <typename T, bool WIDE>
 static __global__ void __launch_bounds__(SCAN_THREADS)
     scan_kernel(const T *counts, T marker, bool has_marker, const __grid_constant__ scan_arguments args) {
-    constexpr int N = WIDE ? 16 / (int)sizeof(T) : 1;
-    struct __align__(WIDE ? 16 : sizeof(T)) vector {
+    constexpr int N = WIDE ? 2 : 1;
+    struct __align__(N * sizeof(T)) vector {
         T value[N];
     };
     bool exists = blockIdx.y < args.n;
@@ -48,11 +48,10 @@ static __global__ void __launch_bounds__(SCAN_THREADS)
         vector loaded = from[i];
 #pragma unroll
         for (int j = 0; j < N; j++) values[j] = exists ? scan_value(loaded.value[j], marker, has_marker, middle) : 0.0f;
-        if (N == 1)
-            place[0] = values[0];
+        if (WIDE)
+            *(float2 *)place = make_float2(values[0], values[N - 1]);
         else
-#pragma unroll
-            for (int j = 0; j + 1 < N; j += 2) *(float2 *)(place + j) = make_float2(values[j], values[j + 1]);
+            place[0] = values[0];
     }
 }
 
@@ -91,9 +90,8 @@ static __global__ void __launch_bounds__(TURN *TURN_ROWS) tile_kernel(const __gr
 template <typename T>
 static ps_code launch_scans(const T *counts, uint32_t marker, const scan_arguments *args, int64_t batch, cudaStream_t stream,
                             ps_error *error) {
-    constexpr int64_t N = 16 / (int64_t)sizeof(T);
-    bool wide = args->columns % N == 0;
-    int64_t vectors = args->rows * args->columns / (wide ? N : 1);
+    bool wide = args->columns % 2 == 0;
+    int64_t vectors = args->rows * args->columns / (wide ? 2 : 1);
     dim3 grid((unsigned)ps_cuda_blocks(vectors, SCAN_THREADS * SCAN_STEPS), (unsigned)batch);
     auto kernel = wide ? scan_kernel<T, true> : scan_kernel<T, false>;
     PS_CUDA_LAUNCH(error, kernel, grid, SCAN_THREADS, 0, stream, counts, (T)marker, marker != 0, *args);

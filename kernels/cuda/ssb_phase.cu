@@ -99,7 +99,7 @@ __device__ inline float2 corrected(const ps_cuda_geometry &g, const ps_row_terms
     int n_sides = gamma_at(g, terms, args, pixel, f, &re, &im);
     if (n_sides == 0 || (f.row == 0.0 && f.column == 0.0)) return make_float2(0.0f, 0.0f);
     float2 unit = ps_unit_gamma(re, im);
-    if (n_sides == 2 && fmaf(re, re, im * im) < ps_gamma_exact2) {
+    if (ps_gamma_is_small(re, im)) {
         double exact_re, exact_im;
         gamma_at(g, terms, args, pixel, f, &exact_re, &exact_im);
         unit = ps_unit_gamma(exact_re, exact_im);

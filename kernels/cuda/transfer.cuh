@@ -138,10 +138,14 @@ __device__ inline void ps_transfer(const ps_cuda_geometry &g, const ps_row_terms
     *im = amplitude * sine;
 }
 
-/* Where both side bands meet, gamma = t1 - t2 may be a small difference, and SSB divides by its size. Below this gamma^2 the float
- * transfer's rounding would show in the phase, and gamma is formed again in double. */
-static constexpr float ps_gamma_exact2 = 1e-3f;
+/* SSB divides gamma = t1 - t2 by its size, and drops it below a floor. Where gamma is small, as the difference of two side bands or on the
+ * foot of the soft aperture, the float transfer's rounding would show in the phase and decide at the floor: there gamma is formed again in
+ * double. */
 static constexpr float ps_gamma_floor2 = 1e-12f; /* section 6: 1e-6 squared */
+__device__ inline bool ps_gamma_is_small(float re, float im) {
+    float size2 = fmaf(re, re, im * im);
+    return size2 > 0.0f && size2 < 1e-3f;
+}
 
 /* conj(gamma)/|gamma|'s parts: gamma scaled to size 1, or 0 below the floor. */
 template <typename Real> __device__ inline float2 ps_unit_gamma(Real re, Real im) {
