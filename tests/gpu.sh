@@ -46,7 +46,9 @@ contract() {
 # $1: tool. The smallest of the cases, on the GPU alone.
 sanitize() {
     mkdir -p "$build/few" && cp "$build"/cases/{plain,one_row,aliases_21}.h5 "$build/few"
-    PS_CONTRACT_BACKENDS=cuda PS_ORACLE_CASES=$build/few compute-sanitizer --tool "$1" --error-exitcode 9 --kernel-name-exclude kernel_substring=fft \
+    local leave_out=(--kernel-name-exclude kernel_substring=fft)
+    [ "$1" != initcheck ] || leave_out=() # what cuFFT writes must be seen as written
+    PS_CONTRACT_BACKENDS=cuda PS_ORACLE_CASES=$build/few compute-sanitizer --tool "$1" --error-exitcode 9 "${leave_out[@]}" \
         "$build/tests/test_stored_cases"
 }
 
