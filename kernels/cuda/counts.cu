@@ -1,55 +1,48 @@
 /* Counts on the device: taking the active pixels out of detector frames, and their means over the scan.
  *
- * A put copies raw detector frames through pinned buffers to the device, where gather_kernel keeps the active pixels only, turned round to
- * [slot, position] so that a pixel's scan is contiguous for the transform. The element type stays what the detector wrote.
+ * A put copies raw detector frames through pinned buffers to the device, where gather_kernel keeps the active pixels only, as counts.cuh
+ * lays them out. The element type stays what the detector wrote.
  *
- * gather_kernel: a block takes 128 slots (four tiles) and 128 bytes' worth of positions of each; lanes read neighbouring pixels (two tiles
- * share the sectors of a detector row), a shared tile turns them, each slot's 128 bytes leave in one piece. Bytes: the detector rows'
- * sectors under the active pixels once, the active counts once. Bound by memory.
- * means_kernel: a block a slot; sums in double, exact for integers below 2^53. Bytes: the active counts once. */
+ * gather_kernel: a warp takes a tile and 64 positions, a lane a pixel, eight positions' loads under way at a time; what it writes of two
+ * positions next to each other is one piece. The tiles of a block share the sectors of their detector rows. Bytes: the sectors under the
+ * active pixels once, the active counts once. Bound by memory. means_kernel: a block takes 16 pixels and a part of the scan, 16 bytes a
+ * thread and step; means_finish_kernel adds the parts, a thread a slot. Sums of integers are exact below 2^53, and every sum has one order.
+ * Bytes: the active counts once. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/cuda/counts.cuh"
+#include "kernels/cuda/intrinsics.cuh"
 #include "kernels/cuda/operations.h"
 
-enum { GATHER_SLOTS = 128, GATHER_THREADS = 256, MEANS_THREADS = 256, ROW_BYTES = 128 };
+enum { GATHER_WARPS = 8, GATHER_POSITIONS = 64, GATHER_AHEAD = 8, MEANS_THREADS = 256 };
 
-/* The place of a shared row; 4 (or 8) bytes of padding keep lanes of different rows in different banks. */
-template <typename Word> __host__ __device__ constexpr int gather_stride() {
-    return (ROW_BYTES + (sizeof(Word) > 4 ? 8 : 4)) / (int)sizeof(Word);
-}
-
-/* counts: [n_positions, n_pixels]; slots: [n_slots, n_all_positions], from first_position on. */
+/* counts: [n_positions, n_pixels]; slots: as counts.cuh says, from first_position on. */
 template <typename Word>
-static __global__ void __launch_bounds__(GATHER_THREADS)
+static __global__ void __launch_bounds__(32 * GATHER_WARPS)
     gather_kernel(const Word *counts, int64_t n_positions, int64_t n_pixels, const int32_t *slot_detector, int64_t n_slots, Word *slots,
                   int64_t first_position, int64_t n_all_positions) {
-    constexpr int PER_ROW = ROW_BYTES / (int)sizeof(Word), STRIDE = gather_stride<Word>();
-    __shared__ Word turned[GATHER_SLOTS * STRIDE];
-    int64_t first_slot = (int64_t)blockIdx.y * GATHER_SLOTS, first = (int64_t)blockIdx.x * PER_ROW;
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    for (int j = 0; j < GATHER_SLOTS; j += 32) {
-        int64_t slot = first_slot + j + lane;
-        int64_t pixel = slot < n_slots ? slot_detector[slot] : 0;
-#pragma unroll 8
-        for (int p = warp; p < PER_ROW; p += GATHER_THREADS / 32)
-            turned[(j + lane) * STRIDE + p] = first + p < n_positions ? counts[(first + p) * n_pixels + pixel] : (Word)0;
+    int64_t slot = (int64_t)blockIdx.y * 32 * GATHER_WARPS + threadIdx.x, first = (int64_t)blockIdx.x * GATHER_POSITIONS;
+    if (slot >= n_slots) return;
+    const Word *from = counts + first * n_pixels + slot_detector[slot];
+    Word *to = slots + ps_cuda_scan_start(slot, n_all_positions) + (first_position + first) * PS_CUDA_SHEET;
+    int n = n_positions - first < GATHER_POSITIONS ? (int)(n_positions - first) : GATHER_POSITIONS, p = 0;
+    for (; p + GATHER_AHEAD <= n; p += GATHER_AHEAD) {
+        Word values[GATHER_AHEAD];
+#pragma unroll
+        for (int i = 0; i < GATHER_AHEAD; i++) values[i] = from[(p + i) * n_pixels];
+#pragma unroll
+        for (int i = 0; i < GATHER_AHEAD; i++) to[(p + i) * PS_CUDA_SHEET] = values[i];
     }
-    __syncthreads();
-    for (int i = threadIdx.x; i < GATHER_SLOTS * PER_ROW; i += GATHER_THREADS) {
-        int row = i / PER_ROW, p = i % PER_ROW;
-        if (first_slot + row < n_slots && first + p < n_positions)
-            slots[(first_slot + row) * n_all_positions + first_position + first + p] = turned[row * STRIDE + p];
-    }
+    for (; p < n; p++) to[p * PS_CUDA_SHEET] = from[p * n_pixels];
 }
 
 template <typename Word>
 static ps_code gather(ps_cuda_frame *frame, int64_t first, int64_t n, const void *d_counts, cudaStream_t stream, ps_error *error) {
     const ps_cuda_system *system = frame->system;
-    dim3 grid((unsigned)ps_cuda_blocks(n, ROW_BYTES / (int64_t)sizeof(Word)),
-              (unsigned)ps_cuda_blocks(system->layout.n_slots, GATHER_SLOTS));
-    PS_CUDA_LAUNCH(error, gather_kernel<Word>, grid, GATHER_THREADS, 0, stream, (const Word *)d_counts, n,
+    dim3 grid((unsigned)ps_cuda_blocks(n, GATHER_POSITIONS), (unsigned)ps_cuda_blocks(system->layout.n_slots, 32 * GATHER_WARPS));
+    PS_CUDA_LAUNCH(error, gather_kernel<Word>, grid, 32 * GATHER_WARPS, 0, stream, (const Word *)d_counts, n,
                    system->desc.detector_rows * system->desc.detector_columns, system->d_slot_detector, system->layout.n_slots,
                    (Word *)frame->d_counts, first, system->n_positions);
     return PS_OK;
@@ -81,6 +74,8 @@ void ps_cuda_frame_carve(ps_cuda_frame *frame, ps_cuda_arena *arena) {
     frame->d_counts = ps_cuda_take<unsigned char>(arena, n_slots * system->n_positions * (int64_t)ps_dtype_bytes(frame->dtype));
     frame->d_mean = ps_cuda_take<double>(arena, n_slots);
     frame->d_marked = ps_cuda_take<unsigned long long>(arena, n_slots);
+    frame->d_mean_parts = ps_cuda_take<double>(arena, PS_CUDA_MEAN_PARTS * n_slots);
+    frame->d_marked_parts = ps_cuda_take<uint32_t>(arena, PS_CUDA_MEAN_PARTS * n_slots);
     frame->d_right_phase = ps_cuda_take<double2>(arena, has_phase || has_complex ? n_aliases : 0);
     frame->d_right_amplitude = ps_cuda_take<double2>(arena, has_complex ? n_aliases : 0);
     frame->d_projection = ps_cuda_take<double2>(arena, has_phase ? n_aliases : 0);
@@ -263,53 +258,83 @@ template <> struct mean_sum_of<float> { typedef double type; };
 template <> struct mean_sum_of<double> { typedef double type; };
 template <typename T> using mean_sum = typename mean_sum_of<T>::type;
 
-/* WIDE: scans are whole multiples of 16 bytes. */
-template <typename T, bool WIDE>
-static __global__ void __launch_bounds__(MEANS_THREADS)
-    means_kernel(const T *counts, int64_t n_positions, T marker, bool has_marker, const int32_t *slot_pixel, double *mean,
-                 unsigned long long *n_marked) {
-    constexpr int N = WIDE ? 16 / (int)sizeof(T) : 1;
-    struct __align__(WIDE ? 16 : sizeof(T)) vector {
+/* A block's sums of 16 pixels over one part of the scan -> mean_parts, marked_parts: [PS_CUDA_MEAN_PARTS, n_slots]. */
+template <typename T>
+static __global__ void __launch_bounds__(MEANS_THREADS) means_kernel(const T *counts, int64_t n_positions, int64_t n_slots, T marker,
+                                                                     bool has_marker, double *mean_parts, uint32_t *marked_parts) {
+    constexpr int N = 16 / (int)sizeof(T), TEAM = PS_CUDA_SHEET / N; /* pixels of a thread; threads of a position */
+    struct __align__(16) vector {
         T value[N];
     };
-    __shared__ double sums[MEANS_THREADS];
-    __shared__ unsigned marks[MEANS_THREADS];
-    const vector *scan = (const vector *)(counts + (int64_t)blockIdx.x * n_positions);
-    double sum = 0.0;
-    unsigned marked = 0;
+    __shared__ double sums[MEANS_THREADS / 32][PS_CUDA_SHEET];
+    __shared__ uint32_t marks[MEANS_THREADS / 32][PS_CUDA_SHEET];
+    const vector *sheet = (const vector *)(counts + (int64_t)blockIdx.x * n_positions * PS_CUDA_SHEET);
+    int64_t step = (n_positions + PS_CUDA_MEAN_PARTS - 1) / PS_CUDA_MEAN_PARTS, begin = blockIdx.y * step;
+    int64_t end = begin + step < n_positions ? begin + step : n_positions;
+    mean_sum<T> sum[N] = {};
+    uint32_t marked[N] = {};
 #pragma unroll 4
-    for (int64_t i = threadIdx.x; i < n_positions / N; i += MEANS_THREADS) {
-        vector loaded = scan[i];
-        mean_sum<T> part = 0;
+    for (int64_t i = begin * TEAM + threadIdx.x; i < end * TEAM; i += MEANS_THREADS) {
+        vector loaded = sheet[i];
 #pragma unroll
         for (int j = 0; j < N; j++) {
             T value = loaded.value[j];
             bool is_marked = (has_marker && value == marker) || !is_finite(value);
-            marked += is_marked;
-            part += is_marked ? (mean_sum<T>)0 : (mean_sum<T>)value;
-        }
-        sum += (double)part;
-    }
-    sums[threadIdx.x] = sum;
-    marks[threadIdx.x] = marked;
-    for (int half = MEANS_THREADS / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if ((int)threadIdx.x < half) {
-            sums[threadIdx.x] += sums[threadIdx.x + half];
-            marks[threadIdx.x] += marks[threadIdx.x + half];
+            marked[j] += is_marked;
+            sum[j] += is_marked ? (mean_sum<T>)0 : (mean_sum<T>)value;
         }
     }
-    if (threadIdx.x != 0) return;
-    mean[blockIdx.x] = slot_pixel[blockIdx.x] < 0 ? 0.0 : sums[0] / (double)n_positions;
-    n_marked[blockIdx.x] = marks[0];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+        for (int other = 16; other >= TEAM; other /= 2) {
+            sum[j] += __shfl_xor_sync(PS_FULL_WARP, sum[j], other);
+            marked[j] += __shfl_xor_sync(PS_FULL_WARP, marked[j], other);
+        }
+        if (lane >= TEAM) continue;
+        sums[warp][lane * N + j] = (double)sum[j];
+        marks[warp][lane * N + j] = marked[j];
+    }
+    __syncthreads();
+    if (threadIdx.x >= PS_CUDA_SHEET) return;
+    double all = 0.0;
+    uint32_t all_marked = 0;
+    for (int w = 0; w < MEANS_THREADS / 32; w++) {
+        all += sums[w][threadIdx.x];
+        all_marked += marks[w][threadIdx.x];
+    }
+    int64_t at = blockIdx.y * n_slots + (int64_t)blockIdx.x * PS_CUDA_SHEET + threadIdx.x;
+    mean_parts[at] = all;
+    marked_parts[at] = all_marked;
+}
+
+static __global__ void __launch_bounds__(MEANS_THREADS)
+    means_finish_kernel(const double *mean_parts, const uint32_t *marked_parts, const int32_t *slot_pixel, int64_t n_slots,
+                        int64_t n_positions, double *mean, unsigned long long *n_marked) {
+    int64_t slot = (int64_t)blockIdx.x * MEANS_THREADS + threadIdx.x;
+    if (slot >= n_slots) return;
+    double sum = 0.0;
+    unsigned long long marked = 0;
+#pragma unroll 4
+    for (int part = 0; part < PS_CUDA_MEAN_PARTS; part++) {
+        sum += mean_parts[part * n_slots + slot];
+        marked += marked_parts[part * n_slots + slot];
+    }
+    mean[slot] = slot_pixel[slot] < 0 ? 0.0 : sum / (double)n_positions;
+    n_marked[slot] = marked;
 }
 
 template <typename T> static ps_code launch_means(ps_cuda_frame *frame, const T *counts, ps_error *error) {
     const ps_cuda_system *system = frame->system;
+    int64_t n_slots = system->layout.n_slots;
     uint32_t marker = ps_dtype_marker(frame->dtype);
-    auto kernel = system->n_positions % (16 / (int64_t)sizeof(T)) == 0 ? means_kernel<T, true> : means_kernel<T, false>;
-    PS_CUDA_LAUNCH(error, kernel, (unsigned)system->layout.n_slots, MEANS_THREADS, 0, system->backend->compute, counts, system->n_positions,
-                   (T)marker, marker != 0, system->d_slot_pixel, frame->d_mean, frame->d_marked);
+    cudaStream_t stream = system->backend->compute;
+    dim3 grid((unsigned)(n_slots / PS_CUDA_SHEET), PS_CUDA_MEAN_PARTS);
+    PS_CUDA_LAUNCH(error, means_kernel<T>, grid, MEANS_THREADS, 0, stream, counts, system->n_positions, n_slots, (T)marker, marker != 0,
+                   frame->d_mean_parts, frame->d_marked_parts);
+    PS_CUDA_LAUNCH(error, means_finish_kernel, (unsigned)ps_cuda_blocks(n_slots, MEANS_THREADS), MEANS_THREADS, 0, stream,
+                   frame->d_mean_parts, frame->d_marked_parts, system->d_slot_pixel, n_slots, system->n_positions, frame->d_mean,
+                   frame->d_marked);
     return PS_OK;
 }
 

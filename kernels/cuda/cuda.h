@@ -171,6 +171,13 @@ typedef struct {
     double origin_u, origin_v; /* detector index of k = 0 */
 } ps_cuda_layout;
 
+/* A transform of first * second values inside one block: scan_fft.cuh. */
+typedef struct {
+    int32_t first, second;
+    int32_t lanes, threads; /* pixels of a block, its threads */
+    const float2 *roots;    /* [second, first] exp(-2 pi i j k / (first * second)), device */
+} ps_fft_plan;
+
 typedef struct ps_cuda_frame ps_cuda_frame;
 
 /* Workspace of one system: the store of g, and scratch whose use depends on the operation. */
@@ -195,9 +202,11 @@ typedef struct {
     ps_frequency *frequencies; /* host, [n_frequencies] */
     double *apertures;         /* host, [n_active] A(k) */
     int64_t n_spectrum, n_positions;
-    int64_t zero_alias;  /* the alias that is the image's zero frequency, -1: none */
-    int64_t fft_batch;   /* pixels per forward transform */
-    int64_t phase_batch; /* pixels per inverse transform of the SSB phase estimator */
+    int64_t zero_alias;                /* the alias that is the image's zero frequency, -1: none */
+    bool own_fft;                      /* the scan is transformed by scan_fft.cu, not by cuFFT */
+    ps_fft_plan fft_rows, fft_columns; /* with own_fft: along a column, along a row */
+    int64_t fft_batch;                 /* pixels per forward transform of cuFFT */
+    int64_t phase_batch;               /* pixels per inverse transform of the SSB phase estimator */
     ps_cuda_class classes[PS_CUDA_CLASSES];
     int64_t n_small_tasks, n_tasks; /* tasks up to 4 aliases come first, then those up to 8 */
     bool prepared;
@@ -216,12 +225,13 @@ typedef struct {
     int32_t *d_by_count;                       /* [n_frequencies - 1] frequencies by class */
     int32_t *d_exact;                          /* [n_exact] solved aliases near q = 0 */
     int64_t n_exact;
-    int32_t *d_alias_frequency; /* [n_aliases] */
-    ps_cuda_task *d_tasks;      /* [n_tasks] */
-    double2 *d_normal;          /* packed lower triangles */
-    double2 *d_basis;           /* [n_aliases, n_aliases] per frequency, eigenvector j in column j */
-    double *d_eigenvalues;      /* [n_aliases] */
-    double *d_partial;          /* [PS_CUDA_PARTIALS] */
+    int32_t *d_alias_frequency;             /* [n_aliases] */
+    ps_cuda_task *d_tasks;                  /* [n_tasks] */
+    double2 *d_normal;                      /* packed lower triangles */
+    double2 *d_basis;                       /* [n_aliases, n_aliases] per frequency, eigenvector j in column j */
+    double *d_eigenvalues;                  /* [n_aliases] */
+    double *d_partial;                      /* [PS_CUDA_PARTIALS] */
+    float2 *d_roots_rows, *d_roots_columns; /* of fft_rows and fft_columns */
     int32_t *d_flag;
     int64_t n_normal, n_basis;
 
@@ -230,7 +240,7 @@ typedef struct {
     size_t fft_work_bytes;
 } ps_cuda_system;
 
-enum { PS_CUDA_PARTIALS = 256 };
+enum { PS_CUDA_PARTIALS = 256, PS_CUDA_MEAN_PARTS = 16 };
 
 struct ps_cuda_frame {
     ps_frame base;
@@ -246,7 +256,9 @@ struct ps_cuda_frame {
 
     void *memory;
     size_t memory_bytes;
-    void *d_counts;                             /* [n_slots, n_positions] dtype, as they came */
+    void *d_counts;                             /* [n_slots / 16, n_positions, 16] dtype, as they came: counts.cuh */
+    double *d_mean_parts;                       /* [PS_CUDA_MEAN_PARTS, n_slots] sums of parts of the scan */
+    uint32_t *d_marked_parts;                   /* [PS_CUDA_MEAN_PARTS, n_slots] */
     double *d_mean;                             /* [n_slots] */
     unsigned long long *d_marked;               /* [n_slots] */
     double2 *d_right_phase, *d_right_amplitude; /* [n_aliases] b */

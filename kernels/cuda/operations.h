@@ -69,7 +69,7 @@ size_t ps_cuda_transform_work(const ps_cuda_transform *transform);
 /* Runs a transform in place; makes *plan at the first call. */
 ps_code ps_cuda_transform_run(const ps_cuda_transform *transform, cufftHandle *plan, void *planes, void *work, cudaStream_t stream,
                               ps_error *error);
-void ps_cuda_fft_sizes(ps_cuda_system *system); /* chooses fft_batch and phase_batch */
+void ps_cuda_fft_sizes(ps_cuda_system *system); /* chooses own_fft, fft_batch and phase_batch */
 void ps_cuda_fft_release(ps_cuda_system *system);
 ps_cuda_transform ps_cuda_forward_transform(const ps_cuda_system *system);
 ps_cuda_transform ps_cuda_image_transform(const ps_cuda_system *system, int64_t batch);
@@ -87,6 +87,13 @@ ps_code ps_cuda_frame_claim_all(ps_cuda_frame *frame, ps_error *error);
 /* Takes the active pixels of raw counts on the device, [n_positions, detector] of the frame's dtype, into the frame. */
 ps_code ps_cuda_frame_gather(ps_cuda_frame *frame, int64_t first_position, int64_t n_positions, const void *d_counts, cudaStream_t stream,
                              ps_error *error);
+
+/* scan_fft.cu */
+bool ps_cuda_scan_fft_plan(ps_cuda_system *system); /* sets the plans; false: a side of the scan is not for it */
+void ps_cuda_scan_fft_carve(ps_cuda_system *system, ps_cuda_arena *arena);
+ps_code ps_cuda_scan_fft_fill(ps_cuda_system *system, ps_error *error);
+/* As ps_cuda_spectra, on the compute and side streams. */
+ps_code ps_cuda_scan_fft(const ps_cuda_frame *frame, int64_t first_tile, int64_t n_tiles, float2 *spectra, ps_error *error);
 
 /* spectra.cu */
 /* g * dose of the tiles [first, first + n) -> spectra: [n, n_spectrum, 32], on the compute stream. */

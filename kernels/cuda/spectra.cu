@@ -1,4 +1,5 @@
-/* g from counts, physics section 3: a pixel's scan to float, its transform, and the half-plane laid out by tiles.
+/* g from counts, physics section 3: a pixel's scan to float, its transform, and the half-plane laid out by tiles. Scans whose sides suit
+ * are transformed by scan_fft.cu; the others here, by cuFFT.
  *
  * Batches of fft_batch pixels go through three kernels whose planes stay in the level-2 cache: scan_kernel (counts less the pixel's mean as
  * float: without the constant the float transform's rounding errors are those of the fluctuations), cuFFT in place, tile_kernel (turns
@@ -7,51 +8,42 @@
  * hold no pixel are left as they are. Bytes to and from memory: active counts once, 8 bytes a pixel and spectrum once. Bound by cuFFT (1.5
  * us a plane of 512 x 512).
  *
- * scan_kernel: two counts a thread and step, eight steps. tile_kernel: 32 spectrum values x up to 32 pixels a block, turned in
- * shared memory. */
+ * scan_kernel: 128 positions of 16 pixels a block, turned in shared memory; lanes are pixels on the way in, positions on the way out.
+ * tile_kernel: 32 spectrum values x up to 32 pixels a block, turned likewise. */
+#include "kernels/cuda/counts.cuh"
 #include "kernels/cuda/operations.h"
 
-enum { SCAN_THREADS = 128, SCAN_STEPS = 8, TURN = 32, TURN_ROWS = 8 };
+enum { SCAN_THREADS = 256, SCAN_PIXELS = 16, SCAN_POSITIONS = 128, TURN = 32, TURN_ROWS = 8 };
 
 typedef struct {
     const int32_t *slots; /* [n] of the batch's pixels */
-    int64_t n, rows, columns;
+    int64_t n, batch, rows, columns;
     const double *mean; /* [n_slots] */
     float *planes;      /* [batch, rows, 2 (columns/2 + 1)] */
 } scan_arguments;
 
-template <typename T> __device__ inline float scan_value(T count, T marker, bool has_marker, float middle) {
-    return (has_marker && count == marker ? 0.0f : (float)count) - middle;
-}
-
-/* counts: [n_slots, rows, columns]. WIDE: an even number of columns, taken in pairs. Planes past the last pixel become 0. */
-template <typename T, bool WIDE>
+/* counts: [n_slots / 16, rows * columns, 16]. Planes past the last pixel become 0, as does what pads a row. */
+template <typename T>
 static __global__ void __launch_bounds__(SCAN_THREADS)
-    scan_kernel(const T *counts, T marker, bool has_marker, const __grid_constant__ scan_arguments args) {
-    constexpr int N = WIDE ? 2 : 1;
-    struct __align__(N * sizeof(T)) vector {
-        T value[N];
-    };
-    bool exists = blockIdx.y < args.n;
-    int64_t slot = exists ? args.slots[blockIdx.y] : 0;
-    unsigned per_row = (unsigned)(args.columns / N), n = (unsigned)args.rows * per_row;
-    const vector *from = (const vector *)(counts + slot * args.rows * args.columns);
-    float *to = args.planes + (int64_t)blockIdx.y * args.rows * 2 * (args.columns / 2 + 1);
+    scan_kernel(const T *counts, ps_cuda_marker<T> marker, const __grid_constant__ scan_arguments args) {
+    __shared__ float turned[SCAN_PIXELS][SCAN_POSITIONS + 1];
+    unsigned first = blockIdx.x * SCAN_POSITIONS, n = (unsigned)(args.rows * args.columns), columns = (unsigned)args.columns;
+    unsigned pixel = blockIdx.y * SCAN_PIXELS + threadIdx.x % SCAN_PIXELS, padded = 2 * (columns / 2 + 1);
+    bool exists = pixel < args.n;
+    int64_t slot = exists ? args.slots[pixel] : 0;
+    const T *from = counts + ps_cuda_scan_start(slot, args.rows * args.columns);
     float middle = exists ? (float)args.mean[slot] : 0.0f;
-    unsigned first = blockIdx.x * (SCAN_THREADS * SCAN_STEPS) + threadIdx.x;
 #pragma unroll
-    for (int step = 0; step < SCAN_STEPS; step++) {
-        unsigned i = first + step * SCAN_THREADS, row = i / per_row, column = i % per_row * N;
-        if (i >= n) continue;
-        float *place = to + (int64_t)row * 2 * (args.columns / 2 + 1) + column;
-        float values[N];
-        vector loaded = from[i];
-#pragma unroll
-        for (int j = 0; j < N; j++) values[j] = exists ? scan_value(loaded.value[j], marker, has_marker, middle) : 0.0f;
-        if (WIDE)
-            *(float2 *)place = make_float2(values[0], values[N - 1]);
-        else
-            place[0] = values[0];
+    for (unsigned p = threadIdx.x / SCAN_PIXELS; p < SCAN_POSITIONS; p += SCAN_THREADS / SCAN_PIXELS)
+        turned[threadIdx.x % SCAN_PIXELS][p] =
+            exists && first + p < n ? marker.clean(from[(int64_t)(first + p) * PS_CUDA_SHEET]) - middle : 0.0f;
+    __syncthreads();
+    unsigned position = first + threadIdx.x % SCAN_POSITIONS, row = position / columns, column = position % columns;
+    for (unsigned i = threadIdx.x / SCAN_POSITIONS; i < SCAN_PIXELS; i += SCAN_THREADS / SCAN_POSITIONS) {
+        if (position >= n || blockIdx.y * SCAN_PIXELS + i >= args.batch) break;
+        float *to = args.planes + ((int64_t)(blockIdx.y * SCAN_PIXELS + i) * args.rows + row) * padded + column;
+        to[0] = turned[i][threadIdx.x % SCAN_POSITIONS];
+        for (unsigned pad = 1; column + 1 == columns && column + pad < padded; pad++) to[pad] = 0.0f;
     }
 }
 
@@ -88,20 +80,16 @@ static __global__ void __launch_bounds__(TURN *TURN_ROWS) tile_kernel(const __gr
 }
 
 template <typename T>
-static ps_code launch_scans(const T *counts, uint32_t marker, const scan_arguments *args, int64_t batch, cudaStream_t stream,
-                            ps_error *error) {
-    bool wide = args->columns % 2 == 0;
-    int64_t vectors = args->rows * args->columns / (wide ? 2 : 1);
-    dim3 grid((unsigned)ps_cuda_blocks(vectors, SCAN_THREADS * SCAN_STEPS), (unsigned)batch);
-    auto kernel = wide ? scan_kernel<T, true> : scan_kernel<T, false>;
-    PS_CUDA_LAUNCH(error, kernel, grid, SCAN_THREADS, 0, stream, counts, (T)marker, marker != 0, *args);
+static ps_code launch_scans(const T *counts, uint32_t marker, const scan_arguments *args, cudaStream_t stream, ps_error *error) {
+    dim3 grid((unsigned)ps_cuda_blocks(args->rows * args->columns, SCAN_POSITIONS), (unsigned)ps_cuda_blocks(args->batch, SCAN_PIXELS));
+    PS_CUDA_LAUNCH(error, scan_kernel<T>, grid, SCAN_THREADS, 0, stream, counts, ps_cuda_marker_of<T>(marker), *args);
     return PS_OK;
 }
 
 static ps_code fill_planes(ps_cuda_frame *frame, const scan_arguments *args, cudaStream_t stream, ps_error *error) {
     switch (frame->dtype) {
 #define X(dtype, type, name) \
-    case dtype: return launch_scans((const type *)frame->d_counts, ps_dtype_marker(dtype), args, frame->system->fft_batch, stream, error);
+    case dtype: return launch_scans((const type *)frame->d_counts, ps_dtype_marker(dtype), args, stream, error);
         PS_DTYPES(X)
 #undef X
     default: return PS_FAIL(error, PS_E_INTERNAL, "unknown element type %d", (int)frame->dtype);
@@ -121,7 +109,7 @@ static ps_code transform_batch(ps_cuda_frame *frame, int lane, int64_t first, in
     }
     cudaStream_t stream = lane ? system->backend->side : system->backend->compute;
     const int32_t *slots = system->d_ordered_slot + first;
-    scan_arguments scans = {slots, n, system->desc.scan_rows, system->desc.scan_columns, frame->d_mean, (float *)planes};
+    scan_arguments scans = {slots, n, system->fft_batch, system->desc.scan_rows, system->desc.scan_columns, frame->d_mean, (float *)planes};
     PS_TRY(fill_planes(frame, &scans, stream, error));
     PS_TRY(ps_cuda_transform_run(&transform, &system->forward[lane], planes, work, stream, error));
     tile_arguments tiles = {(const float2 *)planes, slots,  n, first_tile, system->n_spectrum, (float)(1.0 / (double)system->n_positions),
@@ -144,7 +132,8 @@ ps_code ps_cuda_spectra(ps_cuda_frame *frame, int64_t first_tile, int64_t n_tile
     int64_t end = first_ordered[first_tile + n_tiles];
     int lane = 0;
     PS_TRY(join(backend->side, backend->compute, backend->compute_done, error));
-    for (int64_t first = first_ordered[first_tile]; first < end; first += system->fft_batch, lane ^= 1) {
+    if (system->own_fft) PS_TRY(ps_cuda_scan_fft(frame, first_tile, n_tiles, spectra, error));
+    for (int64_t first = first_ordered[first_tile]; !system->own_fft && first < end; first += system->fft_batch, lane ^= 1) {
         int64_t n = end - first < system->fft_batch ? end - first : system->fft_batch;
         PS_TRY(transform_batch(frame, lane, first, n, first_tile, spectra, error));
     }

@@ -33,6 +33,7 @@ void ps_cuda_system_carve(ps_cuda_system *system, ps_cuda_arena *arena) {
     system->d_eigenvalues = ps_cuda_take<double>(arena, system->n_basis > 0 ? desc->n_aliases : 0);
     system->d_partial = ps_cuda_take<double>(arena, PS_CUDA_PARTIALS);
     system->d_flag = ps_cuda_take<int32_t>(arena, 1);
+    ps_cuda_scan_fft_carve(system, arena);
 }
 
 static double chi_at(const ps_cuda_geometry *g, double p, double s) {
@@ -191,5 +192,6 @@ ps_code ps_cuda_system_fill(ps_cuda_system *system, const ps_system_desc *desc, 
     PS_TRY(send_layout(system, error));
     PS_TRY(send_frequencies(system, desc, error));
     PS_TRY(send_exact(system, desc, error));
+    PS_TRY(ps_cuda_scan_fft_fill(system, error));
     return send_image_maps(system, desc, error);
 }

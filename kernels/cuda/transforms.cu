@@ -19,6 +19,7 @@ static int64_t batch_of(int64_t plane_bytes, int64_t bytes_wanted, int64_t most)
 
 void ps_cuda_fft_sizes(ps_cuda_system *system) {
     const ps_system_desc *desc = &system->desc;
+    system->own_fft = ps_cuda_scan_fft_plan(system);
     system->fft_batch = batch_of(system->n_spectrum * (int64_t)sizeof(float2), forward_bytes_wanted, 1024);
     system->phase_batch =
         batch_of(ps_cuda_fine_rows(desc) * ps_cuda_fine_half(desc) * (int64_t)sizeof(float2), phase_bytes_wanted, PS_CUDA_LANES);

@@ -12,7 +12,7 @@ static size_t larger(size_t a, size_t b) {
 static size_t forward_bytes(const ps_cuda_system *system) {
     ps_cuda_transform transform = ps_cuda_forward_transform(system);
     ps_cuda_arena arena = {NULL, 0};
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && !system->own_fft; i++) {
         ps_cuda_take<unsigned char>(&arena, (int64_t)ps_cuda_transform_bytes(&transform));
         ps_cuda_take<unsigned char>(&arena, (int64_t)ps_cuda_transform_work(&transform));
     }

@@ -13,9 +13,11 @@
 #include "contract/compare.h"
 
 const problem_size problem_sizes[PROBLEM_SIZES] = {
-    {"even scan", 8, 6, 14, 15, 2},   {"prime scan", 7, 11, 13, 12, 3},     {"one row", 1, 12, 12, 13, 2},
-    {"one column", 9, 1, 12, 12, 2},  {"no upsampling", 12, 10, 12, 12, 1}, {"two positions", 1, 2, 9, 9, 3},
-    {"many pixels", 4, 5, 41, 43, 2}, {"few pixels", 6, 5, 4, 5, 2},        {"large primes", 19, 17, 10, 11, 2},
+    {"even scan", 8, 6, 14, 15, 2},      {"prime scan", 7, 11, 13, 12, 3},     {"one row", 1, 12, 12, 13, 2},
+    {"one column", 9, 1, 12, 12, 2},     {"no upsampling", 12, 10, 12, 12, 1}, {"two positions", 1, 2, 9, 9, 3},
+    {"many pixels", 4, 5, 41, 43, 2},    {"few pixels", 6, 5, 4, 5, 2},        {"large primes", 19, 17, 10, 11, 2},
+    {"powers of two", 16, 32, 9, 10, 1}, {"three and five", 30, 48, 8, 9, 1},  {"odd rows", 15, 24, 9, 8, 2},
+    {"long rows", 4, 400, 6, 7, 1},      {"long columns", 640, 6, 6, 6, 1},    {"odd columns", 36, 25, 8, 8, 1},
 };
 const ps_strength problem_strengths[PROBLEM_STRENGTHS] = {{0.02, 0.02}, {0.3, 0.1}, {0.1, 0.1}, {3.0, 1.0}, {0.7, 0.7}};
 

@@ -19,8 +19,9 @@ typedef struct {
     int64_t rows, columns, detector_rows, detector_columns, upsampling;
 } problem_size;
 
-/* One of each kind: even, prime, one row, one column, no upsampling, two positions, many pixels, few, large primes. */
-enum { PROBLEM_SIZES = 9, PROBLEM_USUAL = 1, PROBLEM_NO_UPSAMPLING = 4, PROBLEM_MANY_PIXELS = 6 };
+/* One of each kind: even, prime, one row, one column, no upsampling, two positions, many pixels, few, large primes, and lengths that
+ * transforms of their own take. */
+enum { PROBLEM_SIZES = 15, PROBLEM_USUAL = 1, PROBLEM_NO_UPSAMPLING = 4, PROBLEM_MANY_PIXELS = 6 };
 extern const problem_size problem_sizes[PROBLEM_SIZES];
 
 typedef struct {
