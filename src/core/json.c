@@ -60,11 +60,21 @@ static ps_code check_values(const ps_json *place, ps_error *error) {
     return PS_OK;
 }
 
+/* "\\u0000" whose backslash is not itself escaped; NULL: none. */
+static const char *find_escaped_nul(const char *text) {
+    for (const char *at = strstr(text, "\\u0000"); at; at = strstr(at + 1, "\\u0000")) {
+        size_t n_before = 0;
+        while (at - n_before > text && at[-1 - (ptrdiff_t)n_before] == '\\') n_before++;
+        if (n_before % 2 == 0) return at;
+    }
+    return NULL;
+}
+
 ps_code ps_json_parse(const char *text, size_t bytes, const char *what, cJSON **json, ps_error *error) {
     const char *end = text + bytes, *at = NULL, *nul = memchr(text, 0, bytes);
     *json = NULL;
     if (nul) return fail_at(text, nul, what, "a NUL character; expected JSON text", error);
-    const char *escaped_nul = strstr(text, "\\u0000");
+    const char *escaped_nul = find_escaped_nul(text);
     if (escaped_nul) return fail_at(text, escaped_nul, what, "\\u0000 is not allowed", error);
     cJSON *parsed = cJSON_ParseWithLengthOpts(text, bytes, &at, false);
     if (!parsed) {

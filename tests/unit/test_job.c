@@ -48,6 +48,18 @@ static void assert_refused(const char *text, const char *first, const char *seco
     assert_refused_with(text, NULL, first, second);
 }
 
+/* What stands in a text comes back from the JSON that provenance keeps: a backslash before "u0000" is no NUL character. */
+static void texts_come_back(void **state) {
+    (void)state;
+    ps_job job, again;
+    accept_with(JOB(""), "comment=a\\u0000b", &job);
+    assert_non_null(strstr(job.effective_text, "a\\\\u0000b"));
+    accept(job.effective_text, &again);
+    assert_string_equal(again.effective_text, job.effective_text);
+    ps_job_free(&again);
+    ps_job_free(&job);
+}
+
 static void defaults_are_as_documented(void **state) {
     (void)state;
     ps_job job;
@@ -154,6 +166,7 @@ static void mistakes_are_named_with_the_nearest_key(void **state) {
     assert_refused("{\"task\":\"reconstruct\"}", "/series", "required");
     assert_refused(JOB(",\"task\":\"simulate\""), "/task", "twice");
     assert_refused(JOB("") " x", "after the end", "");
+    assert_refused("{\"task\":\"recon\\u0000struct\"}", "line 1, near column 15", "not allowed");
     assert_refused("{\"task\":\"reconstruct\", // go\n\"x\":1}", "line 1", "no comments");
     assert_refused("{\"task\":\"reconstruct\",\"series\":{\"files\":[]}}", "/series/files: found []", "a list of file names");
     assert_refused("{\"task\":\"reconstruct\",\"series\":{\"files\":[\"a\"],\"scan_shape\":[5]}}", "/series/scan_shape: found [5]",
@@ -270,6 +283,7 @@ static void files_are_read_and_missing_ones_named(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_come_back),
         cmocka_unit_test(defaults_are_as_documented),
         cmocka_unit_test(every_entry_is_read),
         cmocka_unit_test(strengths_come_in_three_forms),
