@@ -194,6 +194,28 @@ static ps_code read_sample(const ps_json *object, ps_optics *optics, ps_error *e
     return read_scalar(object, &thickness, &given, &optics->thickness_A, error);
 }
 
+/* A fit's values must be as plausible as those of an optics file. */
+static ps_code read_fit(const ps_json *place, ps_optics *optics, ps_error *error) {
+    ps_json result = ps_json_member(place, "result");
+    PS_TRY(ps_quantem_fit_read(place, optics, error));
+    const struct {
+        const quantity *kind;
+        double value;
+    } values[] = {{&voltage, optics->voltage_V},
+                  {&semiangle, optics->semiangle_mrad},
+                  {&scan_step, fmin(optics->scan_step_A[0], optics->scan_step_A[1])},
+                  {&scan_step, fmax(optics->scan_step_A[0], optics->scan_step_A[1])},
+                  {&pitch, optics->detector_pitch_mrad[0]},
+                  {&thickness, optics->thickness_A}};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        const quantity *kind = values[i].kind;
+        if (!(values[i].value >= kind->minimum && values[i].value <= kind->maximum))
+            return ps_json_refuse(&result, error, "the fit gives a %s of %g, expected %g to %g", kind->keys[0], values[i].value,
+                                  kind->minimum, kind->maximum);
+    }
+    return check_together(&result, optics, error);
+}
+
 ps_code ps_optics_read(const ps_json *place, ps_optics *optics, ps_error *error) {
     const char *comment;
     *optics = (ps_optics){.voltage_V = NAN,
@@ -201,7 +223,7 @@ ps_code ps_optics_read(const ps_json *place, ps_optics *optics, ps_error *error)
                           .scan_step_A = {NAN, NAN},
                           .detector_pitch_mrad = {NAN, NAN},
                           .detector_center_px = {NAN, NAN}};
-    if (ps_quantem_fit_recognise(place)) return ps_quantem_fit_read(place, optics, error);
+    if (ps_quantem_fit_recognise(place)) return read_fit(place, optics, error);
     PS_TRY(ps_json_object(place, optics_keys, sizeof optics_keys / sizeof *optics_keys, error));
     ps_json note = ps_json_member(place, "comment"), probe = ps_json_member(place, "vacuum_probe");
     PS_TRY(ps_json_text(&note, &comment, error));

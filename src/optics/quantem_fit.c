@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NEWEST_SCHEMA = 5, KEY_TEXT = 8 };
+enum { NEWEST_SCHEMA = 5, KEY_TEXT = 8, LARGEST_ROTATION = 720 };
 
 bool ps_quantem_fit_recognise(const ps_json *root) {
     ps_json schema = ps_json_member(root, "schema"), result = ps_json_member(root, "result");
@@ -61,7 +61,7 @@ static ps_code read_aberrations(const ps_json *result, double A_per_length, ps_o
     PS_TRY(ps_json_object(&aberrations, keys, 2 * PS_N_ABERRATIONS, error));
     for (int i = 0; i < PS_N_ABERRATIONS; i++) {
         ps_json C = ps_json_member(&aberrations, names[2 * i]), angle = ps_json_member(&aberrations, names[2 * i + 1]);
-        PS_TRY(ps_json_number(&C, -1e12, 1e12, &optics->C_A[i], error));
+        PS_TRY(ps_json_number(&C, -1e12 / A_per_length, 1e12 / A_per_length, &optics->C_A[i], error));
         PS_TRY(ps_json_number(&angle, -4.0 * M_PI, 4.0 * M_PI, &optics->angle_rad[i], error));
         optics->C_A[i] *= A_per_length;
         if (ps_aberration_orders[i][1] == 0) optics->angle_rad[i] = 0.0;
@@ -69,13 +69,13 @@ static ps_code read_aberrations(const ps_json *result, double A_per_length, ps_o
     return PS_OK;
 }
 
-/* Rotation is kept below 180 degrees beside a flag that turns it by 180. */
+/* Rotation is kept below 180 degrees beside a flag that turns it by 180; backwards where an optics file could not say the sum. */
 static ps_code read_rotation(const ps_json *result, ps_optics *optics, ps_error *error) {
     bool reversed = false;
     ps_json flag = ps_json_member(result, "com_reversed");
     if (!ps_json_is_null(&flag)) PS_TRY(ps_json_bool(&flag, &reversed, error));
-    PS_TRY(read_number(result, "rotation_angle_deg", -720.0, 720.0, &optics->rotation_deg, error));
-    if (reversed) optics->rotation_deg += 180.0;
+    PS_TRY(read_number(result, "rotation_angle_deg", -LARGEST_ROTATION, LARGEST_ROTATION, &optics->rotation_deg, error));
+    if (reversed) optics->rotation_deg += optics->rotation_deg > LARGEST_ROTATION - 180 ? -180.0 : 180.0;
     return PS_OK;
 }
 

@@ -188,6 +188,25 @@ static void quantem_fits_are_read(void **state) {
     assert_refused("{\"schema\":2,\"result\":{\"voltage_kV\":null}}", "/result/voltage_kV", "missing in this fit");
 }
 
+#define SMALL_FIT(rotation, step, radius, depth)                                                                                          \
+    "{\"schema\":2,\"result\":{\"aberrations\":{},\"voltage_kV\":300,\"semiangle_mrad\":20,\"bf_center\":[3,4],\"com_reversed\":true,"    \
+    "\"upsample\":2,\"rotation_angle_deg\":" rotation ",\"scan_sampling_A\":" step ",\"bf_radius\":" radius ",\"depth_spread_nm\":" depth \
+    "}}"
+
+/* As plausible as an optics file must be, so that what provenance keeps of a fit can be read again. */
+static void quantem_fits_are_plausible(void **state) {
+    (void)state;
+    ps_optics again, turned = accepted(SMALL_FIT("585", "0.5", "10", "1"));
+    cJSON *kept = ps_optics_to_json(&turned);
+    assert_close(turned.rotation_deg, 405);
+    assert_int_equal(ps_optics_from_json(kept, "kept", &again, NULL), PS_OK);
+    cJSON_Delete(kept);
+    assert_refused(SMALL_FIT("1", "6e4", "10", "1"), "/result: the fit gives a scan_step_A of 120000", "0.05 to 100000");
+    assert_refused(SMALL_FIT("1", "0.02", "10", "1"), "/result: the fit gives a scan_step_A of 0.04", "0.05 to 100000");
+    assert_refused(SMALL_FIT("1", "0.5", "5000", "1"), "/result", "radius of 5000 pixels");
+    assert_refused(SMALL_FIT("1", "0.5", "10", "2e4"), "/result: the fit gives a thickness_A of 200000", "0 to 100000");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_key_is_read),
@@ -199,6 +218,7 @@ int main(void) {
         cmocka_unit_test(canonical_form_reads_back),
         cmocka_unit_test(stored_cases_are_read),
         cmocka_unit_test(quantem_fits_are_read),
+        cmocka_unit_test(quantem_fits_are_plausible),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
