@@ -1,16 +1,20 @@
 #!/bin/sh
 # Fuzzes the parsers of bytes that others wrote, with libFuzzer and the address and undefined-behaviour sanitizers.
 # usage: tests/fuzz/run.sh [SECONDS EACH] [TARGET ...]     needs clang; exit 77 without it
+# PS_FUZZ_DIR keeps programs, logs and what was found to be interesting (corpus_*), which later runs start from.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
+all="bslz4 bslz4_round npy mib empad reader hdf5_index job optics names signature"
 seconds=${1:-20}
 [ $# -gt 0 ] && shift
 command -v clang >/dev/null 2>&1 || { echo "skipped: fuzzing needs clang"; exit 77; }
 work=${PS_FUZZ_DIR:-$root/build-fuzz}
 mkdir -p "$work"
-input=$root/src/input
-core="$root/src/core/error.c $root/src/core/types.c"
+src=$root/src
+input=$src/input
+core="$src/core/error.c $src/core/types.c $root/kernels/aberrations.c"
+json="$src/core/json.c $src/core/text.c"
 
 sources() {
     case $1 in
@@ -18,25 +22,50 @@ sources() {
     npy) echo "$input/npy.c $input/file_read.c" ;;
     mib) echo "$input/mib.c" ;;
     empad) echo "$input/empad.c $input/xml.c" ;;
-    *) echo "run.sh: no target '$1'; there are bslz4 bslz4_round npy mib empad" >&2; return 1 ;;
+    reader | names) echo "$input/*.c $src/optics/optics.c $src/core/text.c $src/core/lock.c $src/core/crash.c" ;;
+    hdf5_index) echo "$input/hdf5_index.c $input/file_read.c" ;;
+    job) echo "$src/job/*.c $src/optics/optics.c $src/optics/optics_json.c $src/optics/quantem_fit.c $json" ;;
+    optics) echo "$src/optics/optics.c $src/optics/optics_json.c $src/optics/quantem_fit.c $src/optics/doubts.c $src/optics/plan.c $json" ;;
+    signature) echo "$src/output/signature.c" ;;
+    *) echo "run.sh: no target '$1'; there are $all" >&2; return 1 ;;
     esac
 }
 
-[ $# -gt 0 ] || set -- bslz4 bslz4_round npy mib empad
+# Where seeds lie that other parts of the repository keep.
+seeds() {
+    ls -d "$here/seeds/$1" 2>/dev/null || true
+    case $1 in
+    job) ls -d "$root/jobs" "$root/tests/series" "$root/tests/mpi" ;;
+    optics) ls -d "$root/configs/optics" ;;
+    esac
+}
+
+# The texts in the target's sources; parsers of JSON see them as keys and strings.
+dictionary() {
+    quote=
+    case $1 in job | optics) quote='\\"' ;; esac
+    # shellcheck disable=SC2046
+    grep -oh '"[A-Za-z0-9_$:./<>,= -]\{2,40\}"' $(sources "$1" | tr ' ' '\n' | grep -v "$src/core") | grep -v '^", ' | sort -u |
+        sed "s|^\"\(.*\)\"\$|\"$quote\1$quote\"|"
+}
+
+[ $# -gt 0 ] || eval "set -- $all"
+flags="-std=gnu11 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Wno-unknown-pragmas"
+libraries=$(pkg-config --cflags --libs hdf5-openmpi libcjson liblz4 zlib)
 for target in "$@"; do
     files=$(sources "$target")
+    dictionary "$target" >"$work/dict_$target"
     # shellcheck disable=SC2086
-    clang -std=gnu11 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -I"$root" -I"$root/src" \
-        "$here/fuzz_$target.c" $files $core -llz4 -lm -o "$work/fuzz_$target"
+    clang $flags -I"$root" -I"$src" "$here/fuzz_$target.c" $files $core $libraries -lm -o "$work/fuzz_$target"
     mkdir -p "$work/corpus_$target"
-    seeds=$here/seeds/$target
-    [ -d "$seeds" ] || seeds=
-    # shellcheck disable=SC2086
-    "$work/fuzz_$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=8192 -print_final_stats=1 -verbosity=0 \
-        -artifact_prefix="$work/crash_${target}_" "$work/corpus_$target" $seeds >"$work/log_$target" 2>&1 || {
+    # shellcheck disable=SC2046
+    "$work/fuzz_$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=8192 -print_final_stats=1 \
+        -dict="$work/dict_$target" -artifact_prefix="$work/crash_${target}_" "$work/corpus_$target" $(seeds "$target") \
+        >"$work/log_$target" 2>&1 || {
         tail -40 "$work/log_$target"
         echo "fuzz $target: FAILED, the input is in $work/crash_${target}_*"
         exit 1
     }
-    echo "fuzz $target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$work/log_$target") inputs, no crash"
+    echo "fuzz $target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$work/log_$target") inputs," \
+        "$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$work/log_$target" | tail -1) edges, no crash"
 done
