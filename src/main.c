@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "core/crash.h"
 #include "core/text.h"
 
 typedef struct {
@@ -41,6 +42,7 @@ int main(int n_arguments, char **arguments) {
         return 2;
     }
     const char *name = arguments[1];
+    ps_crash_install();
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
         print_usage(stdout);
         return 0;

@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "histogram/plan.h"
+#include "input/screen.h"
 #include "reconstruct/backend_choice.h"
 
 typedef struct {
@@ -150,7 +151,10 @@ int ps_command_check(int n_arguments, char **arguments) {
     ps_error error = {0};
     bool help = false;
     ps_code code = parse(&given, n_arguments, arguments, &help, &error);
-    if (code == PS_OK && !help) code = check(&given, &error);
+    if (code == PS_OK && !help) {
+        ps_screen_begin();
+        code = check(&given, &error);
+    }
     if (code != PS_OK) ps_log(PS_LOG_ERROR, "%s", error.text);
     free(given.settings.texts);
     return code == PS_E_INPUT ? ps_code_exit_status(PS_E_JOB) : ps_code_exit_status(code);

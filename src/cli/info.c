@@ -9,6 +9,7 @@
 #include "cli/options.h"
 #include "histogram/view.h"
 #include "input/reader.h"
+#include "input/screen.h"
 #include "output/info.h"
 
 static void print_line(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -108,6 +109,13 @@ done:
     return code;
 }
 
+static ps_code print_file(const char *source, const ps_reader_options *options, ps_error *error) {
+    ps_screen_begin();
+    PS_TRY(ps_screen_look(source, options, error));
+    if (ps_histogram_is_output(source)) return ps_histogram_print_info(source, error);
+    return ps_output_is_output(source) ? ps_output_print_info(source, error) : print_recording(source, options, error);
+}
+
 int ps_command_info(int n_arguments, char **arguments) {
     const char *source = NULL;
     bool help = false;
@@ -126,10 +134,7 @@ int ps_command_info(int n_arguments, char **arguments) {
                             .max_operands = 1,
                             .operands = &source};
     ps_code code = ps_options_parse(&line, n_arguments, arguments, &help, &error);
-    if (code == PS_OK && !help)
-        code = ps_histogram_is_output(source) ? ps_histogram_print_info(source, &error)
-               : ps_output_is_output(source)  ? ps_output_print_info(source, &error)
-                                              : print_recording(source, &reading, &error);
+    if (code == PS_OK && !help) code = print_file(source, &reading, &error);
     if (code != PS_OK) fprintf(stderr, "ptyseries info: %s\n", error.text);
     return ps_code_exit_status(code);
 }

@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "histogram/histogram.h"
+#include "input/screen.h"
 #include "job/job.h"
 #include "reconstruct/run.h"
 #include "simulate/simulate.h"
@@ -92,6 +93,7 @@ int ps_command_run(int n_arguments, char **arguments) {
     char *command_line = join_command_line(n_arguments, arguments);
     ps_code code = parse(&given, n_arguments, arguments, &help, &error);
     if (code == PS_OK && !help) {
+        ps_screen_begin(); /* while there are neither MPI nor threads */
         ps_stop_install(given.max_hours);
         code = ps_cluster_begin(&cluster, &error);
         ps_log_configure(&(ps_log_options){.level = given.quiet ? PS_LOG_WARNING : PS_LOG_INFO,

@@ -300,6 +300,7 @@ ps_code ps_histogram_run(const ps_cluster *cluster, const ps_job *job, const ps_
     session s = {.cluster = cluster, .job = job, .options = options};
     bool complete = false;
     ps_code code = PS_OK;
+    PS_GO(ps_run_plan_screen(cluster, job, error));
     PS_GO(ps_cluster_agree(cluster, prepare_rank(&s, error), error));
     PS_GO(is_complete(&s, &complete, error));
     if (complete) goto done;

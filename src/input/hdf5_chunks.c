@@ -275,6 +275,7 @@ static ps_code fill_batch(const chunk_read *r, int64_t begin, chunk_batch *batch
     batch->n = 0;
     batch->used = 0;
     ps_hdf5_lock();
+    ps_hdf5_note(r->dataset->path, r->frame_offset + r->first, r->n);
     for (int64_t i = begin; i < r->n_chunks && !full && code == PS_OK; i++) code = fetch_through_hdf5(r, i, batch, &full, error);
     ps_hdf5_unlock();
     return code == PS_OK ? PS_OK : name_place(r, begin + batch->n, error);
@@ -298,6 +299,7 @@ ps_code ps_hdf5_chunks_read(ps_hdf5_dataset *dataset, const ps_hdf5_read *read, 
     chunk_read r = plan_read(dataset, read);
     ps_code code = PS_OK;
     ps_hdf5_lock();
+    ps_hdf5_note(dataset->path, 0, 0);
     if (!dataset->index) code = ps_chunk_index_build(dataset, error);
     ps_hdf5_unlock();
     PS_TRY(code);

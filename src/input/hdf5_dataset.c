@@ -185,6 +185,7 @@ void ps_hdf5_dataset_close(ps_hdf5_dataset *dataset) {
     if (!dataset) return;
     ps_chunk_index_free(dataset->index);
     ps_hdf5_lock();
+    ps_hdf5_note(dataset->path, 0, 0);
     if (dataset->dataset >= 0) H5Dclose(dataset->dataset);
     if (dataset->file >= 0) H5Fclose(dataset->file);
     ps_hdf5_unlock();
@@ -234,6 +235,7 @@ ps_code ps_hdf5_dataset_read(ps_hdf5_dataset *dataset, const ps_hdf5_read *read,
     if (read->n == 0) return PS_OK;
     if (dataset->storage != PS_THROUGH_HDF5) return ps_hdf5_chunks_read(dataset, read, error);
     ps_hdf5_lock();
+    ps_hdf5_note(dataset->path, read->frame_offset + read->first, read->n);
     ps_code code = read_through_hdf5(dataset, read, error);
     ps_hdf5_unlock();
     return code;

@@ -26,6 +26,7 @@ void ps_hdf5_reason(char *text, size_t bytes) {
 
 bool ps_hdf5_is_file(const char *path) {
     ps_hdf5_lock();
+    ps_hdf5_note(path, 0, 0);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     bool is = H5Fis_hdf5(path) > 0;
     ps_hdf5_unlock();
@@ -51,6 +52,7 @@ static ps_code explain_refusal(const char *path, ps_error *error) {
 ps_code ps_hdf5_open(const char *path, hid_t *file, ps_error *error) {
     ps_code code = PS_OK;
     ps_hdf5_lock();
+    ps_hdf5_note(path, 0, 0);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* reasons go into ps_error, not to standard error */
     errno = 0;
     *file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);

@@ -14,6 +14,7 @@
 #include "input/positions.h"
 #include "input/reader_formats.h"
 #include "input/scan_hint.h"
+#include "input/screen.h"
 #include "input/source.h"
 
 static const ps_reader_ops *const formats[] = {&ps_reader_dectris, &ps_reader_emd, &ps_reader_hdf5,
@@ -59,9 +60,10 @@ ps_code ps_reader_open(const char *source, const ps_reader_options *options, ps_
     const ps_reader_ops *ops = NULL;
     static const ps_reader_options nothing_asked;
     *reader = NULL;
-    PS_GO(ps_source_split(source, &parts, error));
-    PS_GO(find_format(parts.path, parts.dataset, &ops, error));
     if (!options) options = &nothing_asked;
+    PS_GO(ps_source_split(source, &parts, error));
+    PS_GO(ps_screen_look(source, options, error));
+    PS_GO(find_format(parts.path, parts.dataset, &ops, error));
     PS_GO(ops->open(parts.path, parts.dataset, options, reader, error));
     if (options->allow_partial) PS_GO(ps_partial_wrap(reader, ps_positions_needed(options), error));
     if (options->saturation > 0) (*reader)->info.saturation = options->saturation;

@@ -280,6 +280,7 @@ static ps_code open_master(const char *path, const char *dataset, const ps_reade
     snprintf(r->base.info.format, sizeof r->base.info.format, "Dectris master");
     PS_GO(ps_hdf5_open(path, &m.file, error));
     PS_GO(add_data(&m, error));
+    ps_hdf5_note(path, 0, 0); /* data files were opened in between */
     read_metadata(r, m.file);
     read_companion(r);
     *reader = &r->base;

@@ -249,6 +249,7 @@ static ps_code open_cube(const char *path, const char *dataset, const ps_reader_
     snprintf(r->base.info.format, sizeof r->base.info.format, "EMD");
     r->segments.allow_partial = options->allow_partial;
     PS_GO(ps_segments_add(&r->segments, path, cube, &r->base.info, error));
+    ps_hdf5_note(path, 0, 0); /* the cube may be linked from another file */
     PS_GO(read_metadata(&r->base, file, cube, error));
     *reader = &r->base;
     r = NULL;

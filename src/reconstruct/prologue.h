@@ -1,12 +1,13 @@
 /* From a job to what will be done: the recordings, their optics groups, masks and plans. `check` prints it, `run` works through it.
  *
- * Rank-local and deterministic: every rank builds it for itself from the same files and gets the same. docs/physics.md section 4. */
+ * Rank-local (but for ps_run_plan_screen) and deterministic: every rank builds it for itself from the same files and gets the same. docs/physics.md section 4. */
 #ifndef PS_RECONSTRUCT_PROLOGUE_H
 #define PS_RECONSTRUCT_PROLOGUE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cluster/cluster.h"
 #include "input/reader.h"
 #include "input/series.h"
 #include "job/job.h"
@@ -62,6 +63,10 @@ typedef struct {
     int64_t n_warnings;
     char **warnings; /* [n_warnings] what a user should know before starting */
 } ps_run_plan;
+
+/* Collective; before a plan is built. Shares out among the ranks the look at recordings that input/screen.h has. What does not pass is
+ * looked at again by each rank that opens it, and is unreadable then. */
+ps_code ps_run_plan_screen(const ps_cluster *cluster, const ps_job *job, ps_error *error);
 
 /* job: a reconstruct job. Opens every recording's headers; counts are read only where optics leave open what the disc in a mean pattern
  * tells. A recording that cannot be opened is recorded in its frame

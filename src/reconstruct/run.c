@@ -87,6 +87,7 @@ static ps_code agree_on_inputs(const session *s, ps_error *error) {
 
 /* Collective. */
 static ps_code prepare_rank(session *s, ps_error *error) {
+    PS_TRY(ps_run_plan_screen(s->cluster, s->job, error));
     PS_TRY(ps_cluster_agree(s->cluster, ps_run_plan_build(s->job, &s->run, error), error));
     PS_TRY(agree_on_inputs(s, error));
     ps_code looked = s->cluster->rank == 0 ? ps_run_plan_look(s->job, &s->run, error) : PS_OK;

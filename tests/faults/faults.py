@@ -2,7 +2,7 @@
 """Fault injection: whatever hits a run, its output tells the truth, and --resume finishes it to the same bytes.
 
 usage: faults.py PROGRAM INJECT_LIBRARY SERIES_FOLDER GROUP [--seed N] [--kills N]
-GROUP: kill, signals, space, read, memory, data, device (PROGRAM is then the one that loses devices). Needs h5py and numpy. Prints the faults tried and survived.
+GROUP: kill, signals, space, read, memory, data, library, device (PROGRAM is then the one that loses devices). Needs h5py and numpy. Prints the faults tried and survived.
 """
 import argparse
 import contextlib
@@ -124,12 +124,19 @@ def session(leader):
 
 
 def ranks_of(leader, program):
-    members = []
-    for pid in session(leader):
+    """Those that run the program, without the helpers that each of them forks to look at recordings."""
+
+    def runs_it(pid):
         with contextlib.suppress(OSError):
-            if os.readlink(f"/proc/{pid}/exe") == os.path.realpath(program):
-                members.append(pid)
-    return members
+            return os.readlink(f"/proc/{pid}/exe") == os.path.realpath(program)
+        return False
+
+    def parent(pid):
+        with contextlib.suppress(OSError):
+            return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        return 0
+
+    return [pid for pid in session(leader) if runs_it(pid) and not runs_it(parent(pid))]
 
 
 def kill_some(process, whom, choose, program):
@@ -295,6 +302,30 @@ def test_data(series, choose, arguments, count):
         output.unlink()
 
 
+def test_library(series, choose, arguments, count):
+    """The HDF5 library crashes on a recording: whenever it is opened, or (later) only where nothing looked at it before."""
+    output, victim = series.folder / "crashed.h5", "frame_003_master.h5"
+    inject = {"PS_INJECT": "hdf5_crash:1", "PS_INJECT_PATH": victim}
+    for ranks in (1, 3):
+        text = check(series.run(output, ranks=ranks, inject=inject), [3], f"crash at the first look, {ranks} ranks")
+        expect_text(text, [f"{victim}: the HDF5 library crashes on it (SIGSEGV): the file is damaged"], "crash at the first look")
+        states = series.check_truth(output)
+        if states != [FAILED if frame == 3 else DONE for frame in range(N_FRAMES)]:
+            raise Failure(f"crash at the first look: states {states}:\n{text}")
+        series.check_finished(output, "crash at the first look")
+        count(f"crash at the first look, {ranks} ranks: one frame failed", True)
+        output.unlink()
+    for call in (4, 5):
+        inject["PS_INJECT"] = f"hdf5_crash:{call}"
+        status, text = series.run(output, ranks=1, inject=inject)
+        if status != 0:
+            expect_text(text, [f"the HDF5 library crashed (SIGSEGV) on {series.folder}/input/{victim}"], f"crash at open {call}")
+        series.check_truth(output)
+        check(series.run(output, ["--resume"]), [0], f"resume after a crash at open {call}")
+        count(f"crash at open {call}: exit {status}, resumed", status != 0)
+        output.unlink()
+
+
 def test_device(series, choose, arguments, count):
     def lose(ranks, after, allowed, what, n_ranks=2):
         os.environ.update(PS_LOST_RANKS=str(ranks), PS_LOST_AFTER=str(after))
@@ -329,7 +360,7 @@ def main():
     parser.add_argument("--kills", type=int, default=30)
     arguments = parser.parse_args()
     groups = {"kill": test_kill, "signals": test_signals, "space": test_space, "read": test_read, "memory": test_memory, "data": test_data,
-              "device": test_device}
+              "library": test_library, "device": test_device}
     n_tried = n_struck = 0
 
     def count(text, struck):

@@ -1,7 +1,7 @@
 /* Preloaded into a run to make it meet the faults of real clusters, at a chosen call:
  *
- *   PS_INJECT=KIND:N         KIND read_error, short_read, write_error, no_space, malloc; the N-th matching call (from 1) and, for
- *                            read_error, write_error and no_space, every one after it
+ *   PS_INJECT=KIND:N         KIND read_error, short_read, write_error, no_space, malloc, hdf5_crash; the N-th matching call (from 1) and,
+ *                            for read_error, write_error, no_space and hdf5_crash (of H5Fopen), every one after it
  *   PS_INJECT_PATH=TEXT      only files whose path holds TEXT
  *   PS_INJECT_BYTES=B        malloc: only requests of at least B bytes made by the program itself, not by libraries
  *   PS_INJECT_WRITE_US=T     every write to a matching file takes T microseconds longer, to widen the moments a kill can hit
@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,7 +19,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-typedef enum { NOTHING, READ_ERROR, SHORT_READ, WRITE_ERROR, NO_SPACE, MALLOC } fault;
+typedef enum { NOTHING, READ_ERROR, SHORT_READ, WRITE_ERROR, NO_SPACE, MALLOC, HDF5_CRASH } fault;
 
 static fault kind;
 static long at_call;
@@ -42,9 +43,9 @@ static int find_program(struct dl_phdr_info *info, size_t size, void *unused) {
 }
 
 __attribute__((constructor)) static void read_settings(void) {
-    static const char *const names[] = {"", "read_error", "short_read", "write_error", "no_space", "malloc"};
+    static const char *const names[] = {"", "read_error", "short_read", "write_error", "no_space", "malloc", "hdf5_crash"};
     const char *text = getenv("PS_INJECT"), *bytes = getenv("PS_INJECT_BYTES"), *delay = getenv("PS_INJECT_WRITE_US");
-    for (int i = READ_ERROR; text && i <= MALLOC; i++)
+    for (int i = READ_ERROR; text && i <= HDF5_CRASH; i++)
         if (strncmp(text, names[i], strlen(names[i])) == 0 && text[strlen(names[i])] == ':') {
             kind = (fault)i;
             at_call = atol(text + strlen(names[i]) + 1);
@@ -112,4 +113,13 @@ void *malloc(size_t bytes) {
         return NULL;
     }
     return __libc_malloc(bytes);
+}
+
+/* As a damaged file may make the library do. */
+int64_t H5Fopen(const char *path, unsigned flags, int64_t plist);
+
+int64_t H5Fopen(const char *path, unsigned flags, int64_t plist) {
+    bool strikes_here = kind == HDF5_CRASH && path_part && strstr(path, path_part) && atomic_fetch_add(&n_calls, 1) + 1 >= at_call;
+    if (strikes_here) raise(SIGSEGV);
+    return REAL(H5Fopen)(path, flags, plist);
 }

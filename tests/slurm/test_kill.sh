@@ -4,11 +4,14 @@ set -euo pipefail
 source "$(dirname "$0")/cluster.sh"
 source "$(dirname "$0")/jobs.sh"
 
-# Ids of the ranks of this test's cluster.
+is_program() { [ "$(readlink "/proc/$1/exe")" = "$program" ]; }
+
+# Ids of the ranks of this test's cluster, without the helpers that they fork.
 ranks() {
     local process
     for process in $(cluster_processes); do
-        [ "$(readlink "/proc/$process/exe")" != "$program" ] || echo "$process"
+        is_program "$process" || continue
+        is_program "$(awk '{print $4}' "/proc/$process/stat")" || echo "$process"
     done
 }
 

@@ -1,0 +1,11 @@
+/* Last words: a crash inside the HDF5 library says which file it was working on before it takes its usual course. */
+#ifndef PS_CORE_CRASH_H
+#define PS_CORE_CRASH_H
+
+/* Handles SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT: one line on standard error where ps_hdf5_noted has something to say, then what was
+ * set before (the default, or a sanitizer). Before MPI_Init, whose own handlers stay away then. */
+void ps_crash_install(void);
+/* "SIGSEGV"; "a signal" for numbers that are unusual here. Fit for signal handlers. */
+const char *ps_signal_name(int number);
+
+#endif
