@@ -136,6 +136,8 @@ struct ps_histogram {
 
 extern const ps_histogram_ops ps_histogram_cpu_reference; /* plain: every value through ps_histogram_slot */
 extern const ps_histogram_ops ps_histogram_cpu_fast;
+/* Bytes that the cpu backends take for detector frames where the budget leaves room. */
+size_t ps_histogram_cpu_frame_bytes(const ps_histogram_desc *desc, const ps_histogram_map *map);
 #ifdef PS_WITH_CUDA
 extern const ps_histogram_ops ps_histogram_cuda;
 #endif

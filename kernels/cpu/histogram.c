@@ -25,6 +25,19 @@ static size_t minimum_bytes(const ps_histogram_desc *desc, const ps_histogram_ma
     return resident_bytes(desc, map) + frame_bytes(desc, map);
 }
 
+/* Frames in the buffer where nothing limits it. */
+static int64_t wanted_capacity(const ps_histogram_desc *desc, size_t frame) {
+    int64_t capacity = DEFAULT_BUFFER_BYTES / (int64_t)frame;
+    if (capacity < LEAST_BATCH) capacity = LEAST_BATCH;
+    if (capacity > MOST_BATCH) capacity = MOST_BATCH;
+    return desc->frames_per_batch ? desc->frames_per_batch : capacity;
+}
+
+size_t ps_histogram_cpu_frame_bytes(const ps_histogram_desc *desc, const ps_histogram_map *map) {
+    size_t frame = frame_bytes(desc, map);
+    return (size_t)wanted_capacity(desc, frame) * frame;
+}
+
 static ps_code choose_capacity(ps_cpu_histogram *h, ps_error *error) {
     const ps_histogram_desc *desc = &h->desc;
     size_t frame = frame_bytes(desc, h->map), resident = resident_bytes(desc, h->map), budget = desc->memory_budget_bytes;
@@ -32,10 +45,7 @@ static ps_code choose_capacity(ps_cpu_histogram *h, ps_error *error) {
         return PS_FAIL(error, PS_E_MEMORY, "histogram: %lld pixels with %lld bins need %.3f GiB, the budget is %.3f GiB",
                        (long long)desc->n_pixels, (long long)h->map->n_bins, (double)(resident + frame) / (1 << 30),
                        (double)budget / (1 << 30));
-    int64_t capacity = DEFAULT_BUFFER_BYTES / (int64_t)frame;
-    if (capacity < LEAST_BATCH) capacity = LEAST_BATCH;
-    if (capacity > MOST_BATCH) capacity = MOST_BATCH;
-    if (desc->frames_per_batch) capacity = desc->frames_per_batch;
+    int64_t capacity = wanted_capacity(desc, frame);
     if (budget && (size_t)capacity > (budget - resident) / frame) capacity = (int64_t)((budget - resident) / frame);
     h->capacity = capacity;
     return PS_OK;

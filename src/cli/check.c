@@ -10,7 +10,7 @@
 #include "cli/options.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "histogram/plan.h"
+#include "histogram/counting.h"
 #include "input/screen.h"
 #include "reconstruct/backend_choice.h"
 
@@ -103,12 +103,18 @@ static ps_code check_reconstruct(ps_check_report *report, ps_error *error) {
 }
 
 static ps_code check_histogram(ps_check_report *report, ps_error *error) {
+    ps_histogram_plan plan = {0};
+    size_t budget = (size_t)(report->job.memory_budget_GiB * 1024.0 * 1024.0 * 1024.0);
     PS_TRY(check_output(report, error));
-    int64_t rows, columns;
-    PS_TRY(ps_run_plan_open(&report->job, &report->run, error));
-    PS_TRY(ps_histogram_region(&report->job, &report->run, &rows, &columns, error));
-    report->output_bytes = rows * columns * report->job.histogram.n_bins * (int64_t)sizeof(uint64_t);
-    return PS_OK;
+    PS_TRY(choose_backend(report, error));
+    PS_TRY(ps_histogram_plan_build(&report->job, &plan, error));
+    ps_code code = ps_histogram_memory_plan(&plan, ps_counting_ops(report->ops), budget, &report->counting, error);
+    report->counting_rows = plan.rows;
+    report->output_bytes = plan.n_pixels * report->job.histogram.n_bins * (int64_t)sizeof(uint64_t);
+    report->run = plan.run; /* moved */
+    plan.run = (ps_run_plan){0};
+    ps_histogram_plan_free(&plan);
+    return code;
 }
 
 static ps_code check_simulate(ps_check_report *report, ps_error *error) {

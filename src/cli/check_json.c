@@ -115,6 +115,21 @@ static void add_reconstruct(cJSON *root, const ps_check_report *report) {
     for (int64_t i = 0; i < run->n_warnings; i++) cJSON_AddItemToArray(warnings, cJSON_CreateString(run->warnings[i]));
 }
 
+static void add_histogram(cJSON *root, const ps_check_report *report) {
+    const ps_histogram_memory *counting = &report->counting;
+    add_number(root, "bins", (double)report->job.histogram.n_bins);
+    cJSON_AddStringToObject(root, "backend", report->ops->name);
+    cJSON_AddStringToObject(root, "backend_note", report->backend_note);
+    cJSON *memory = cJSON_AddObjectToObject(root, "memory_per_rank");
+    cJSON_AddBoolToObject(memory, "on_device", counting->on_device);
+    add_number(memory, "counter_bytes", (double)counting->counter_bytes);
+    add_number(memory, "frame_bytes", (double)counting->frame_bytes);
+    add_number(memory, "host_bytes", (double)counting->host_bytes);
+    add_number(memory, "rows_at_once", (double)counting->rows_at_once);
+    add_number(memory, "rows", (double)report->counting_rows);
+    if (report->job.memory_budget_GiB > 0.0) add_number(memory, "budget_GiB", report->job.memory_budget_GiB);
+}
+
 static void add_simulate(cJSON *root, const ps_check_report *report) {
     const ps_job_simulate *job = &report->job.simulate;
     const ps_simulate_plan *plan = &report->simulate;
@@ -143,7 +158,7 @@ ps_code ps_check_print_json(const ps_check_report *report, ps_error *error) {
         cJSON_AddBoolToObject(root, "output_exists", report->output_exists);
     }
     if (report->job.task == PS_TASK_RECONSTRUCT) add_reconstruct(root, report);
-    if (report->job.task == PS_TASK_HISTOGRAM) add_number(root, "bins", (double)report->job.histogram.n_bins);
+    if (report->job.task == PS_TASK_HISTOGRAM) add_histogram(root, report);
     add_number(root, "output_bytes", (double)report->output_bytes);
     char *text = cJSON_Print(root);
     cJSON_Delete(root);

@@ -2,6 +2,7 @@
 #ifndef PS_CLI_CHECK_REPORT_H
 #define PS_CLI_CHECK_REPORT_H
 
+#include "histogram/memory.h"
 #include "job/job.h"
 #include "kernels/backend.h"
 #include "reconstruct/prologue.h"
@@ -9,12 +10,14 @@
 
 typedef struct {
     ps_job job;
-    ps_run_plan run;           /* reconstruct: all of it; histogram: recordings only; simulate: empty */
-    const ps_backend_ops *ops; /* reconstruct only */
-    const char *backend_note;  /* why this backend; "" when the job says so */
-    ps_memory_plan memory;     /* reconstruct only */
-    ps_simulate_plan simulate; /* simulate only */
-    int64_t output_bytes;      /* about; raw counts of all frames for simulate */
+    ps_run_plan run;              /* reconstruct: all of it; histogram: recordings only; simulate: empty */
+    const ps_backend_ops *ops;    /* NULL for simulate */
+    const char *backend_note;     /* why this backend; "" when the job says so */
+    ps_memory_plan memory;        /* reconstruct only */
+    ps_histogram_memory counting; /* histogram only */
+    int64_t counting_rows;        /* histogram only: of the region */
+    ps_simulate_plan simulate;    /* simulate only */
+    int64_t output_bytes;         /* about; raw counts of all frames for simulate */
     bool output_exists;
     double prepare_seconds, frame_seconds; /* reconstruct: estimates of computing here; 0: not measured */
 } ps_check_report;

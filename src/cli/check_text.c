@@ -179,10 +179,21 @@ static void print_methods(const ps_check_report *report) {
            job->upsampling > 0 ? "given" : "auto");
 }
 
-static void print_memory(const ps_check_report *report) {
-    const ps_memory_plan *memory = &report->memory;
+static void print_backend(const ps_check_report *report) {
     label("backend");
     printf("%s%s%s%s\n", report->ops->name, *report->backend_note ? " (" : "", report->backend_note, *report->backend_note ? ")" : "");
+}
+
+static void print_budget(const ps_job *job) {
+    if (job->memory_budget_GiB > 0.0)
+        printf("budget %g GiB\n", job->memory_budget_GiB);
+    else
+        printf("budget not given\n");
+}
+
+static void print_memory(const ps_check_report *report) {
+    const ps_memory_plan *memory = &report->memory;
+    print_backend(report);
     label("memory");
     print_bytes((double)memory->peak_bytes);
     printf(" per rank: system ");
@@ -191,12 +202,28 @@ static void print_memory(const ps_check_report *report) {
     print_bytes((double)memory->frame_bytes);
     printf(", work ");
     print_bytes((double)memory->workspace_bytes);
-    printf("; %" PRId64 " frame%s and %" PRId64 " pixels at a time; budget ", memory->frames_per_batch,
-           memory->frames_per_batch == 1 ? "" : "s", memory->pixels_per_chunk);
-    if (report->job.memory_budget_GiB > 0.0)
-        printf("%g GiB\n", report->job.memory_budget_GiB);
-    else
-        printf("not given\n");
+    printf("; %" PRId64 " frame%s and %" PRId64 " pixels at a time; ", memory->frames_per_batch, memory->frames_per_batch == 1 ? "" : "s",
+           memory->pixels_per_chunk);
+    print_budget(&report->job);
+}
+
+static void print_counting(const ps_check_report *report) {
+    const ps_histogram_memory *memory = &report->counting;
+    print_backend(report);
+    label("memory");
+    print_bytes((double)memory->counter_bytes);
+    printf(" %s for counters", memory->on_device ? "on the device" : "per rank");
+    if (memory->frame_bytes > 0) {
+        printf(", up to ");
+        print_bytes((double)memory->frame_bytes);
+        printf(" for detector frames");
+    } else if (memory->on_device)
+        printf(", more for detector frames");
+    printf(", ");
+    print_bytes((double)memory->host_bytes);
+    printf(" %s; %" PRId64 " of %" PRId64 " rows at once; ", memory->on_device ? "per rank in the process" : "beside them",
+           memory->rows_at_once, report->counting_rows);
+    print_budget(&report->job);
 }
 
 static void print_output(const ps_check_report *report) {
@@ -244,9 +271,10 @@ static void print_histogram(const ps_check_report *report) {
 static void print_time(const ps_check_report *report) {
     if (report->frame_seconds <= 0) return;
     label("time");
-    printf("about %.2g s to prepare an optics, %.2g s a frame on one rank like this machine; estimated from a sample, reading and writing not "
-           "counted\n",
-           report->prepare_seconds, report->frame_seconds);
+    printf(
+        "about %.2g s to prepare an optics, %.2g s a frame on one rank like this machine; estimated from a sample, reading and writing not "
+        "counted\n",
+        report->prepare_seconds, report->frame_seconds);
 }
 
 void ps_check_print_text(const ps_check_report *report) {
@@ -258,7 +286,10 @@ void ps_check_print_text(const ps_check_report *report) {
         return;
     }
     print_frames(run, &report->job.series);
-    if (report->job.task == PS_TASK_HISTOGRAM) print_histogram(report);
+    if (report->job.task == PS_TASK_HISTOGRAM) {
+        print_histogram(report);
+        print_counting(report);
+    }
     for (int64_t i = 0; i < run->n_groups && i < MOST_LISTED; i++) print_group(run, i);
     if (run->n_groups > MOST_LISTED) printf("%*s ... and %" PRId64 " more groups\n", LABEL_WIDTH, "", run->n_groups - MOST_LISTED);
     if (report->job.task == PS_TASK_RECONSTRUCT) {

@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cJSON.h>
 
@@ -31,6 +33,12 @@ static const char job_text[] =
     "\"methods\":{\"ssb\":{},\"phase\":{\"strength\":[0.1,1]}},\"output\":{\"file\":\"out.h5\"},\"compute\":{\"backend\":\"cpu\"}}";
 
 enum { HEADER = 128, COUNTS = 4 * 6 * 16 * 16 * 2 };
+
+static void remove_file(const char *name) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    remove(path);
+}
 
 static int prepare(void **state) {
     (void)state;
@@ -54,16 +62,20 @@ static int clean(void **state) {
     return system(command);
 }
 
-/* Runs check on the job; text: [16384] what it printed on both streams. Returns the exit status. */
-static int check(const char *arguments, char *text) {
+/* Runs check on a job; text: [16384] what it printed on both streams. Returns the exit status. */
+static int check_job(const char *job, const char *arguments, char *text) {
     char command[1024];
-    snprintf(command, sizeof command, "'%s' check %s/job.json %s 2>&1", PS_PROGRAM, directory, arguments);
+    snprintf(command, sizeof command, "'%s' check %s/%s %s 2>&1", PS_PROGRAM, directory, job, arguments);
     FILE *pipe = popen(command, "r");
     assert_non_null(pipe);
     text[fread(text, 1, 16383, pipe)] = '\0';
     int status = pclose(pipe);
     assert_true(WIFEXITED(status));
     return WEXITSTATUS(status);
+}
+
+static int check(const char *arguments, char *text) {
+    return check_job("job.json", arguments, text);
 }
 
 static void assert_says(const char *text, const char *part) {
@@ -127,6 +139,58 @@ static void an_existing_output_is_said(void **state) {
     assert_says(text, "it exists: run needs --resume or --overwrite");
 }
 
+static const char histogram_text[] =
+    "{\"task\":\"histogram\",\"series\":{\"files\":[\"scan_*.npy\"]},\"histogram\":{\"bins\":100000,\"range\":[0,65535.5]},"
+    "\"output\":{\"file\":\"histogram.h5\"},\"compute\":{\"backend\":\"cpu\"}}";
+
+static double number_of(const cJSON *object, const char *key) {
+    return cJSON_GetObjectItem(object, key)->valuedouble;
+}
+
+/* Resident at most, bytes, of a run of the job. */
+static double measure_run(const char *job) {
+    char path[256];
+    struct rusage used;
+    int status = 0;
+    snprintf(path, sizeof path, "%s/%s", directory, job);
+    pid_t child = fork();
+    if (child == 0) {
+        execl(PS_PROGRAM, PS_PROGRAM, "run", path, "--quiet", "--overwrite", (char *)NULL);
+        _exit(127);
+    }
+    assert_int_equal(wait4(child, &status, 0, &used), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return 1024.0 * (double)used.ru_maxrss;
+}
+
+static void counting_memory_is_estimated(void **state) {
+    (void)state;
+    const double MiB = 1024.0 * 1024.0, counters = 256.0 * (100000 + 3) * 4;
+    char text[16384];
+    write_file("histogram.json", histogram_text, sizeof histogram_text - 1);
+    assert_int_equal(check_job("histogram.json", "", text), 0);
+    assert_says(text, "97.7 MiB per rank for counters, up to 2 MiB for detector frames");
+    assert_says(text, "16 of 16 rows at once; budget not given");
+    assert_int_equal(check_job("histogram.json", "--json", text), 0);
+    cJSON *report = cJSON_Parse(text);
+    const cJSON *memory = cJSON_GetObjectItem(report, "memory_per_rank");
+    double all = number_of(memory, "counter_bytes") + number_of(memory, "frame_bytes") + number_of(memory, "host_bytes");
+    assert_true(number_of(memory, "counter_bytes") >= counters && number_of(memory, "counter_bytes") <= counters + MiB);
+#ifndef __SANITIZE_ADDRESS__
+    double peak = measure_run("histogram.json");
+    if (!(peak >= 0.8 * all && peak <= all + 128 * MiB)) fail_msg("%g MiB estimated, %g MiB taken", all / MiB, peak / MiB);
+#endif
+    cJSON_Delete(report);
+    assert_int_equal(check_job("histogram.json", "--set compute.memory_budget_GiB=0.03", text), 0);
+    assert_says(text, "4 of 16 rows at once; budget 0.03 GiB");
+    assert_int_equal(check_job("histogram.json", "--set compute.memory_budget_GiB=0.005", text), 2);
+    assert_says(text, "/compute/memory_budget_GiB: a single row of 16 pixels with 100000 bins needs 0.006 GiB, the budget is 0.005 GiB");
+    assert_int_equal(check_job("histogram.json", "--set histogram.range=[1e9,1000000000.001] --set series.files=scan_1.npy", text), 2);
+    remove_file("histogram.json");
+    remove_file("histogram.h5");
+    remove_file("ro-crate-metadata.json");
+}
+
 static void nothing_is_written(void **state) {
     (void)state;
     int n = 0;
@@ -143,6 +207,7 @@ int main(void) {
         cmocka_unit_test(json_says_the_same),
         cmocka_unit_test(wrong_jobs_end_with_2_and_a_reason),
         cmocka_unit_test(an_existing_output_is_said),
+        cmocka_unit_test(counting_memory_is_estimated),
         cmocka_unit_test(nothing_is_written),
     };
     return cmocka_run_group_tests(tests, prepare, clean);
