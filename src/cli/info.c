@@ -67,6 +67,16 @@ static void print_instrument(const ps_recording *info) {
     if (info->acquisition_time[0]) print_line("acquired", "%s", info->acquisition_time);
 }
 
+/* What the file does not say; the semiangle no file does. */
+static void print_untold(const ps_recording *info) {
+    const char *const names[] = {"voltage", "scan step", "detector pitch"};
+    const bool told[] = {info->voltage_V > 0, info->scan_step_A[0] > 0, info->detector_pitch_mrad[0] > 0};
+    char list[64] = "semiangle";
+    for (int i = 0; i < 3; i++)
+        if (!told[i]) snprintf(list + strlen(list), sizeof list - strlen(list), ", %s", names[i]);
+    print_line("not in the file", "%s: give what is needed in the optics", list);
+}
+
 static ps_code print_mask(ps_reader *reader, ps_error *error) {
     ps_code code = PS_OK;
     bool present = false;
@@ -102,6 +112,7 @@ static ps_code print_recording(const char *source, const ps_reader_options *opti
     print_scan(reader);
     print_counts(&reader->info);
     print_instrument(&reader->info);
+    print_untold(&reader->info);
     PS_GO(print_mask(reader, error));
     print_notes(reader);
 done:

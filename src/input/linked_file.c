@@ -28,3 +28,21 @@ char *ps_linked_file_find(const char *path, const char *linked) {
     free(behind);
     return found;
 }
+
+/* Where "_data_000001" begins at the end of a name of n characters, else n. */
+static size_t without_number(const char *path, size_t n) {
+    static const char word[] = "_data_";
+    size_t at = n, tail = sizeof word - 1;
+    while (at > 0 && path[at - 1] >= '0' && path[at - 1] <= '9') at--;
+    return at < n && at > tail && strncmp(path + at - tail, word, tail) == 0 ? at - tail : n;
+}
+
+char *ps_linked_file_master(const char *path) {
+    static const char ending[] = ".h5";
+    size_t n = strlen(path), tail = sizeof ending - 1;
+    if (n <= tail || strcmp(path + n - tail, ending) != 0) return NULL;
+    char *master = ps_text_format("%.*s_master.h5", (int)without_number(path, n - tail), path);
+    if (master && access(master, F_OK) == 0) return master;
+    free(master);
+    return NULL;
+}

@@ -6,4 +6,8 @@
  * the link); for an absolute path that no longer exists, by its name beside path. malloc'd; NULL: not found. */
 char *ps_linked_file_find(const char *path, const char *linked);
 
+/* The Dectris master beside a file that belongs to one: NAME_master.h5 for NAME.h5 and NAME_data_000001.h5; malloc'd, NULL: it is not
+ * there. */
+char *ps_linked_file_master(const char *path);
+
 #endif

@@ -25,6 +25,13 @@ void ps_recording_clear(ps_recording *info) {
     *info = (ps_recording){.voltage_V = NAN, .scan_step_A = {NAN, NAN}, .detector_pitch_mrad = {NAN, NAN}, .saturation = NAN};
 }
 
+/* Files that lie beside recordings, by how they begin. */
+static const char *what_else(const unsigned char *bytes, size_t n) {
+    if (n >= 4 && memcmp(bytes, "HDR,", 4) == 0) return "; this is the header file of a Merlin recording: name the .mib file";
+    if (bytes[0] == '{') return "; this looks like JSON: ptyseries check and ptyseries run take jobs, which name optics files";
+    return "";
+}
+
 static ps_code unknown_format(const char *path, ps_error *error) {
     char names[256] = "", start[64] = "";
     size_t used = 0;
@@ -36,9 +43,9 @@ static ps_code unknown_format(const char *path, ps_error *error) {
     size_t n = fread(bytes, 1, sizeof bytes, file);
     fclose(file);
     if (n == 0) return PS_FAIL(error, PS_E_INPUT, "%s: is empty", path);
-    for (size_t i = 0; i < n; i++) snprintf(start + 3 * i, sizeof start - 3 * i, "%02x ", bytes[i]);
-    return PS_FAIL(error, PS_E_INPUT, "%s: not a recording of a known kind (it begins with the bytes %s); known are %s", path, start,
-                   names);
+    for (size_t i = 0; i < n; i++) snprintf(start + strlen(start), sizeof start - strlen(start), "%s%02x", i ? " " : "", bytes[i]);
+    return PS_FAIL(error, PS_E_INPUT, "%s: not a recording of a known kind (it begins with the bytes %s); known are %s%s", path, start,
+                   names, what_else(bytes, n));
 }
 
 static ps_code find_format(const char *path, const char *dataset, const ps_reader_ops **ops, ps_error *error) {

@@ -244,7 +244,7 @@ static void read_companion(ps_hdf5_reader *r) {
     static const char ending[] = "_master.h5", group[] = "/STEM Metadata";
     ps_recording *info = &r->base.info;
     size_t n = strlen(r->base.path), tail = sizeof ending - 1;
-    double rows = 0, columns = 0, prescan = 0;
+    double rows = 0, columns = 0, prescan = 0, pixel = 0;
     hid_t file = -1;
     if (n <= tail || strcmp(r->base.path + n - tail, ending) != 0) return;
     char *path = ps_text_format("%.*s.h5", (int)(n - tail), r->base.path);
@@ -261,6 +261,8 @@ static void read_companion(ps_hdf5_reader *r) {
         ps_reader_note(&r->base,
                        "warning: %s says a scan of %g x %g with %g prescan pixels, which does not fit %" PRId64 " detector frames", path,
                        rows, columns, prescan, info->n_positions);
+    if (ps_hdf5_attribute_number(file, group, "Pixel Size", &pixel))
+        ps_reader_note(&r->base, "%s says a pixel size of %g without a unit: not used", path, pixel);
 done:
     if (file >= 0) H5Fclose(file);
     free(path);

@@ -155,9 +155,11 @@ static void take_step(ps_reader *reader, const quantity rows_columns[2]) {
 static void take_pitch(ps_reader *reader, const quantity rows_columns[2]) {
     ps_recording *info = &reader->info;
     double pitch[2] = {in_mrad(&rows_columns[0], info->voltage_V), in_mrad(&rows_columns[1], info->voltage_V)};
-    if (isnan(pitch[0]) && !isnan(ps_unit_reciprocal_inv_A(rows_columns[0].unit)) && rows_columns[0].value > 0)
-        ps_reader_note(reader, "%s: a detector pixel is %g %s; without a voltage in the file this is no angle", rows_columns[0].place,
-                       rows_columns[0].value, rows_columns[0].unit);
+    static const char no_angle[] = "without a voltage in the file this is no angle";
+    bool reciprocal = !isnan(ps_unit_reciprocal_inv_A(rows_columns[0].unit)) && rows_columns[0].value > 0;
+    if (isnan(pitch[0]) && reciprocal && !strstr(ps_reader_notes(reader), no_angle)) /* said once, of the first place */
+        ps_reader_note(reader, "%s: a detector pixel is %g %s; %s", rows_columns[0].place, rows_columns[0].value, rows_columns[0].unit,
+                       no_angle);
     if (!isnan(info->detector_pitch_mrad[0]) || isnan(pitch[0]) || isnan(pitch[1])) return;
     memcpy(info->detector_pitch_mrad, pitch, sizeof pitch);
     snprintf(info->pitch_place, sizeof info->pitch_place, "%.79s", rows_columns[0].place);

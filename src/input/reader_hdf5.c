@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "input/hdf5_util.h"
+#include "input/linked_file.h"
 #include "input/name_list.h"
 #include "input/reader_formats.h"
 #include "input/reader_hdf5_common.h"
+#include "input/series.h"
 
 static bool probe(const char *path, const char *dataset) {
     (void)dataset;
@@ -33,6 +35,23 @@ static herr_t collect_candidate(hid_t object, const char *name, const H5O_info_t
     return ps_name_list_add(list, name) == PS_OK ? 0 : -1;
 }
 
+static ps_code refuse_empty(const char *path, ps_error *error) {
+    char *master = ps_linked_file_master(path);
+    ps_code code = PS_FAIL(error, PS_E_INPUT, "%s: an HDF5 file without a dataset of counts of rank 3 or 4%s%s", path,
+                           master ? "; the recording is the master beside it: " : "", master ? master : "");
+    free(master);
+    return code;
+}
+
+/* A data file of a master, read by itself. */
+static void note_master(ps_reader *reader) {
+    char *master = ps_linked_file_master(reader->path);
+    if (master)
+        ps_reader_note(
+            reader, "warning: a part of a recording? The whole of it, its mask and its instrument are in the master beside it, %s", master);
+    free(master);
+}
+
 /* *dataset: malloc'd, "/..." */
 static ps_code find_only_dataset(const char *path, hid_t file, char **dataset, ps_error *error) {
     ps_code code = PS_OK;
@@ -42,9 +61,10 @@ static ps_code find_only_dataset(const char *path, hid_t file, char **dataset, p
         goto done;
     }
     if (names.n == 0) {
-        code = PS_FAIL(error, PS_E_INPUT, "%s: an HDF5 file without a dataset of counts of rank 3 or 4", path);
+        code = refuse_empty(path, error);
         goto done;
     }
+    ps_name_list_sort(&names, ps_natural_compare);
     if (names.n > 1) {
         char list[512];
         size_t used = 0;
@@ -79,6 +99,7 @@ static ps_code open_dataset(const char *path, const char *dataset, const ps_read
     r->segments.channels = options->channel > 0;
     r->segments.channel = options->channel;
     PS_GO(ps_segments_add(&r->segments, path, dataset ? dataset : found, &r->base.info, error));
+    if (!dataset) note_master(&r->base);
     *reader = &r->base;
     r = NULL;
 done:

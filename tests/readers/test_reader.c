@@ -7,6 +7,11 @@ static void test_unknown_files(void **unused) {
     (void)unused;
     write_file(in_folder("notes.h5"), "Dear diary", 10);
     expect_refusal(in_folder("notes.h5"), "not a recording of a known kind (it begins with the bytes 44 65 61 72");
+    write_file(in_folder("scan.hdr"), "HDR,\t\nTime", 10);
+    expect_refusal(in_folder("scan.hdr"), "header file of a Merlin recording: name the .mib file");
+    write_file(in_folder("job.json"), "{}", 2);
+    expect_refusal(in_folder("job.json"), "(it begins with the bytes 7b 7d); known are");
+    expect_refusal(in_folder("job.json"), "this looks like JSON");
     expect_refusal(in_folder("none.h5"), "cannot open: No such file");
     expect_refusal(test_folder, "is a folder");
     char source[600];

@@ -171,6 +171,29 @@ static void test_file_that_goes_away(void **unused) {
     ps_reader_close(reader);
 }
 
+/* Files beside a master, named in its stead. */
+static void test_neighbours_point_to_the_master(void **unused) {
+    (void)unused;
+    const char *data = in_folder("run_data_000001.h5");
+    char source[600];
+    write_data_file(data, "/entry/data/data", 0, 3, PS_U16, AS_BSLZ4);
+    H5Fclose(create_master(in_folder("run_master.h5")));
+    H5Fclose(create_file(in_folder("run.h5")));
+    expect_refusal(in_folder("run.h5"), "rank 3 or 4; the recording is the master beside it: ");
+    ps_reader *reader = open_good(data);
+    assert_non_null(strstr(ps_reader_notes(reader), "warning: a part of a recording?"));
+    assert_non_null(strstr(ps_reader_notes(reader), "run_master.h5"));
+    ps_reader_close(reader);
+    snprintf(source, sizeof source, "%s:/entry/data/data", data);
+    reader = open_good(source); /* who names the dataset means it */
+    assert_string_equal(ps_reader_notes(reader), "");
+    ps_reader_close(reader);
+    remove(in_folder("run_master.h5"));
+    reader = open_good(data);
+    assert_string_equal(ps_reader_notes(reader), "");
+    ps_reader_close(reader);
+}
+
 static void test_real_files(void **unused) {
     (void)unused;
     skip_without(FORMATS "/arina");
@@ -183,6 +206,7 @@ static void test_real_files(void **unused) {
     assert_string_equal(reader->info.acquisition_time, "2025-05-03T01:51:00.302+02:00");
     assert_int_equal(ps_reader_mask(reader, bad, &present, NULL), PS_OK);
     assert_true(present);
+    assert_non_null(strstr(ps_reader_notes(reader), "says a pixel size of 0.139152 without a unit: not used"));
     ps_reader_close(reader);
     free(bad);
     expect_sums(FORMATS "/arina/test_00_master.h5", 16, 0, 0);
@@ -191,10 +215,15 @@ static void test_real_files(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_linked_files),        cmocka_unit_test(test_links_are_relative_to_the_master),
-        cmocka_unit_test(test_data_inside),         cmocka_unit_test(test_metadata_and_mask),
-        cmocka_unit_test(test_wrong_mask),          cmocka_unit_test(test_what_is_missing),
-        cmocka_unit_test(test_file_that_goes_away), cmocka_unit_test(test_real_files),
+        cmocka_unit_test(test_linked_files),
+        cmocka_unit_test(test_links_are_relative_to_the_master),
+        cmocka_unit_test(test_data_inside),
+        cmocka_unit_test(test_metadata_and_mask),
+        cmocka_unit_test(test_wrong_mask),
+        cmocka_unit_test(test_what_is_missing),
+        cmocka_unit_test(test_file_that_goes_away),
+        cmocka_unit_test(test_real_files),
+        cmocka_unit_test(test_neighbours_point_to_the_master),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
