@@ -107,6 +107,10 @@ ps_json ps_json_element(const ps_json *array, int64_t index) {
     return (ps_json){.value = cJSON_GetArrayItem(array->value, (int)index), .parent = array, .index = index};
 }
 
+ps_json ps_json_next(const ps_json *element) {
+    return (ps_json){.value = element->value->next, .parent = element->parent, .index = element->index + 1};
+}
+
 bool ps_json_is_null(const ps_json *place) {
     return place->value && cJSON_IsNull(place->value);
 }

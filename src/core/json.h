@@ -29,8 +29,9 @@ ps_code ps_json_parse(const char *text, size_t bytes, const char *what, cJSON **
 
 ps_json ps_json_root(const cJSON *value, const char *where);
 ps_json ps_json_member(const ps_json *object, const char *key);
-ps_json ps_json_element(const ps_json *array, int64_t index);
-bool ps_json_is_null(const ps_json *place); /* present and null */
+ps_json ps_json_element(const ps_json *array, int64_t index); /* steps through all before it */
+ps_json ps_json_next(const ps_json *element);                 /* the array's next element; absent behind the last */
+bool ps_json_is_null(const ps_json *place);                   /* present and null */
 
 /* PS_E_JOB "WHERE: /pointer: found VALUE, expected EXPECTED". */
 ps_code ps_json_fail(const ps_json *place, ps_error *error, const char *expected, ...) __attribute__((format(printf, 3, 4)));

@@ -34,10 +34,9 @@ static ps_code read_files(const ps_json *place, ps_job_series *series, ps_error 
     if (n == 0 || (!is_list && !cJSON_IsString(place->value))) return ps_json_fail(place, error, "a list of file names or patterns");
     series->files = calloc((size_t)n, sizeof *series->files);
     if (!series->files) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the series");
-    for (int i = 0; i < n; i++) {
-        ps_json element = is_list ? ps_json_element(place, i) : *place;
-        PS_TRY(add_file(&element, i, series, error));
-    }
+    if (!is_list) return add_file(place, 0, series, error);
+    for (ps_json element = ps_json_element(place, 0); element.value; element = ps_json_next(&element))
+        PS_TRY(add_file(&element, element.index, series, error));
     return PS_OK;
 }
 
