@@ -51,7 +51,11 @@ dictionary() {
 
 [ $# -gt 0 ] || eval "set -- $all"
 flags="-std=gnu11 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Wno-unknown-pragmas"
-libraries=$(pkg-config --cflags --libs hdf5-openmpi libcjson liblz4 zlib)
+hdf5=hdf5
+for name in hdf5-mpich hdf5-openmpi; do
+    if pkg-config --exists $name; then hdf5=$name; fi
+done
+libraries=$(pkg-config --cflags --libs $hdf5 libcjson liblz4 zlib)
 for target in "$@"; do
     files=$(sources "$target")
     dictionary "$target" >"$work/dict_$target"
