@@ -138,8 +138,14 @@ struct __align__(16) ps_cuda_pixel {
     float aperture, weight; /* 0 where the slot holds no pixel */
 };
 
+/* The same of a tile's pixels in float, each quantity side by side. */
+typedef struct {
+    float aperture[PS_CUDA_LANES], weight[PS_CUDA_LANES], weighted_aperture[PS_CUDA_LANES];
+} ps_cuda_tile;
+
 typedef struct {
     const ps_cuda_pixel *pixels; /* [n_slots] */
+    const ps_cuda_tile *tiles;   /* [n_tiles] */
     const double *root;          /* [n_slots] aperture * sqrt(weight) */
     const ps_cuda_band *bands;   /* [n_bands] */
     int32_t n_tiles, n_bands;
@@ -216,6 +222,7 @@ typedef struct {
     size_t memory_bytes;
     ps_cuda_pixel *d_pixels;
     double *d_root;
+    ps_cuda_tile *d_tiles;
     int32_t *d_slot_pixel, *d_slot_detector, *d_ordered_slot;
     ps_cuda_band *d_bands;
     ps_cuda_frequency *d_frequencies;

@@ -50,12 +50,16 @@ __device__ inline unsigned ps_tf32(float x) {
     return bits;
 }
 
-/* Copies 8 bytes from global to shared memory beside the arithmetic; the copies of a thread up to a commit form a group. */
-__device__ inline void ps_copy_async(float2 *shared, const float2 *global) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(global) : "memory");
+/* Copies 16 bytes from global to shared memory beside the arithmetic; the copies of a thread up to a commit form a group. */
+__device__ inline void ps_copy_async16(void *shared, const void *global) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(global) : "memory");
 }
 __device__ inline void ps_copy_commit() {
     asm volatile("cp.async.commit_group;" ::: "memory");
+}
+/* Asks for the line of 128 bytes around an address to be brought to the level-2 cache. */
+__device__ inline void ps_prefetch(const void *global) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(global));
 }
 /* Waits for all groups of this thread but the latest `LEFT`. */
 template <int LEFT> __device__ inline void ps_copy_wait() {

@@ -67,3 +67,8 @@ size_t ps_cuda_available(ps_cuda_backend *backend) {
     pthread_mutex_unlock(&backend->memory_lock);
     return available;
 }
+
+ps_code ps_cuda_stream_join(cudaStream_t waiting, cudaStream_t other, cudaEvent_t event, ps_error *error) {
+    PS_TRY(PS_CUDA(error, cudaEventRecord(event, other)));
+    return PS_CUDA(error, cudaStreamWaitEvent(waiting, event, 0));
+}

@@ -6,6 +6,8 @@
 
 /* memory.cu */
 ps_code ps_cuda_enter(const ps_cuda_backend *backend, ps_error *error); /* makes the backend's device the thread's */
+/* Makes one stream wait for what another has been given so far. */
+ps_code ps_cuda_stream_join(cudaStream_t waiting, cudaStream_t other, cudaEvent_t event, ps_error *error);
 /* Copies n elements to the device, complete on return. */
 template <typename T> ps_code ps_cuda_send(T *device, const T *host, int64_t n, ps_error *error) {
     PS_TRY(PS_CUDA(error, cudaMemcpy(device, host, (size_t)n * sizeof(T), cudaMemcpyHostToDevice)));

@@ -119,23 +119,17 @@ static ps_code transform_batch(ps_cuda_frame *frame, int lane, int64_t first, in
     return PS_OK;
 }
 
-/* Makes one stream wait for what the other has been given so far. */
-static ps_code join(cudaStream_t waiting, cudaStream_t other, cudaEvent_t event, ps_error *error) {
-    PS_TRY(PS_CUDA(error, cudaEventRecord(event, other)));
-    return PS_CUDA(error, cudaStreamWaitEvent(waiting, event, 0));
-}
-
 ps_code ps_cuda_spectra(ps_cuda_frame *frame, int64_t first_tile, int64_t n_tiles, float2 *spectra, ps_error *error) {
     ps_cuda_system *system = frame->system;
     const ps_cuda_backend *backend = system->backend;
     const int32_t *first_ordered = system->layout.first_ordered;
     int64_t end = first_ordered[first_tile + n_tiles];
     int lane = 0;
-    PS_TRY(join(backend->side, backend->compute, backend->compute_done, error));
+    PS_TRY(ps_cuda_stream_join(backend->side, backend->compute, backend->compute_done, error));
     if (system->own_fft) PS_TRY(ps_cuda_scan_fft(frame, first_tile, n_tiles, spectra, error));
     for (int64_t first = first_ordered[first_tile]; !system->own_fft && first < end; first += system->fft_batch, lane ^= 1) {
         int64_t n = end - first < system->fft_batch ? end - first : system->fft_batch;
         PS_TRY(transform_batch(frame, lane, first, n, first_tile, spectra, error));
     }
-    return join(backend->compute, backend->side, backend->side_done, error);
+    return ps_cuda_stream_join(backend->compute, backend->side, backend->side_done, error);
 }

@@ -100,7 +100,11 @@ void ps_cuda_system_undescribe(ps_cuda_system *system) {
 }
 
 ps_cuda_pixels ps_cuda_system_pixels(const ps_cuda_system *system) {
-    ps_cuda_pixels pixels = {system->d_pixels, system->d_root, system->d_bands, (int32_t)system->layout.n_tiles,
+    ps_cuda_pixels pixels = {system->d_pixels,
+                             system->d_tiles,
+                             system->d_root,
+                             system->d_bands,
+                             (int32_t)system->layout.n_tiles,
                              (int32_t)system->layout.n_bands};
     return pixels;
 }

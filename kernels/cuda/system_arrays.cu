@@ -13,6 +13,7 @@ void ps_cuda_system_carve(ps_cuda_system *system, ps_cuda_arena *arena) {
     int64_t fine_half = ps_cuda_fine_rows(desc) * ps_cuda_fine_half(desc);
     system->d_pixels = ps_cuda_take<ps_cuda_pixel>(arena, layout->n_slots);
     system->d_root = ps_cuda_take<double>(arena, layout->n_slots);
+    system->d_tiles = ps_cuda_take<ps_cuda_tile>(arena, layout->n_tiles);
     system->d_slot_pixel = ps_cuda_take<int32_t>(arena, layout->n_slots);
     system->d_slot_detector = ps_cuda_take<int32_t>(arena, layout->n_slots);
     system->d_ordered_slot = ps_cuda_take<int32_t>(arena, desc->n_active);
@@ -47,7 +48,7 @@ static double chi_at(const ps_cuda_geometry *g, double p, double s) {
 }
 
 /* weights: [n_active] or NULL: 1. */
-static void fill_pixels(const ps_cuda_system *system, const double *weights, ps_cuda_pixel *pixels, double *root) {
+static void fill_pixels(const ps_cuda_system *system, const double *weights, ps_cuda_pixel *pixels, double *root, ps_cuda_tile *tiles) {
     const ps_cuda_layout *layout = &system->layout;
     for (int64_t slot = 0; slot < layout->n_slots; slot++) {
         int32_t pixel = layout->slot_pixel[slot], detector = layout->slot_detector[slot];
@@ -59,6 +60,10 @@ static void fill_pixels(const ps_cuda_system *system, const double *weights, ps_
         pixels[slot].aperture = (float)system->apertures[pixel];
         pixels[slot].weight = (float)weight;
         root[slot] = system->apertures[pixel] * sqrt(weight);
+        ps_cuda_tile *tile = &tiles[slot / PS_CUDA_LANES];
+        tile->aperture[slot % PS_CUDA_LANES] = pixels[slot].aperture;
+        tile->weight[slot % PS_CUDA_LANES] = pixels[slot].weight;
+        tile->weighted_aperture[slot % PS_CUDA_LANES] = (float)(system->apertures[pixel] * weight);
     }
 }
 
@@ -67,13 +72,16 @@ ps_code ps_cuda_system_send_pixels(ps_cuda_system *system, const double *weights
     ps_code code = PS_OK;
     ps_cuda_pixel *pixels = (ps_cuda_pixel *)calloc((size_t)n, sizeof *pixels);
     double *root = (double *)calloc((size_t)n, sizeof *root);
-    PS_GO_ALLOC(error, pixels && root);
-    fill_pixels(system, weights, pixels, root);
+    ps_cuda_tile *tiles = (ps_cuda_tile *)calloc((size_t)system->layout.n_tiles, sizeof *tiles);
+    PS_GO_ALLOC(error, pixels && root && tiles);
+    fill_pixels(system, weights, pixels, root, tiles);
+    PS_GO(ps_cuda_send(system->d_tiles, tiles, system->layout.n_tiles, error));
     PS_GO(ps_cuda_send(system->d_pixels, pixels, n, error));
     PS_GO(ps_cuda_send(system->d_root, root, n, error));
 done:
     free(pixels);
     free(root);
+    free(tiles);
     return code;
 }
 

@@ -144,7 +144,7 @@ __device__ inline void ps_transfer(const ps_cuda_geometry &g, const ps_row_terms
 static constexpr float ps_gamma_floor2 = 1e-12f; /* section 6: 1e-6 squared */
 __device__ inline bool ps_gamma_is_small(float re, float im) {
     float size2 = fmaf(re, re, im * im);
-    return size2 > 0.0f && size2 < 1e-3f;
+    return size2 > 0.0f && size2 < 1e-6f;
 }
 
 /* conj(gamma)/|gamma|'s parts: gamma scaled to size 1, or 0 below the floor. */
