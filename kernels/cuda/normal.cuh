@@ -1,4 +1,5 @@
-/* What the two kernels that form N share: the products of staged columns, and N from the Gram of side bands. */
+/* What the kernels that form N share: their arguments, and N from the Gram of side bands; and the products of columns that
+ * normal_large.cu stages in shared memory. */
 #ifndef PS_KERNELS_CUDA_NORMAL_CUH
 #define PS_KERNELS_CUDA_NORMAL_CUH
 
