@@ -33,8 +33,8 @@ typedef struct {
     double C_A[PS_N_ABERRATIONS];       /* C_nm */
     double angle_rad[PS_N_ABERRATIONS]; /* phi_nm, 0 where m = 0 */
     double thickness_A;
-    double tilt_rad[2];                 /* sample tilt, scan frame */
-    bool mirrored_probe;                /* P(q-k) instead of P(k-q): reproduces published packages, for comparison only */
+    double tilt_rad[2];  /* sample tilt, scan frame */
+    bool mirrored_probe; /* P(q-k) instead of P(k-q): reproduces published packages, for comparison only */
 } ps_probe;
 
 /* (n, m) of each aberration: (1,0) (1,2) (2,1) (2,3) (3,0) (3,2) (3,4) (4,1) (4,3) (4,5) (5,0) (5,2) (5,4) (5,6). */
@@ -56,7 +56,7 @@ typedef struct {
     ps_probe probe;
     int64_t scan_rows, scan_columns;
     int64_t detector_rows, detector_columns;
-    int64_t upsampling;             /* U: images are [scan_rows*U, scan_columns*U] */
+    int64_t upsampling; /* U: images are [scan_rows*U, scan_columns*U] */
     double scan_step_A[2];
     int64_t n_active;               /* pixels whose aperture is not zero and that are not bad */
     const int32_t *active;          /* [n_active] detector_row * detector_columns + detector_column, ascending */
@@ -73,7 +73,9 @@ typedef struct {
 enum { PS_METHOD_PHASE = 1, PS_METHOD_COMPLEX = 2, PS_METHOD_SSB = 4 }; /* bits; a ps_methods is their sum */
 typedef unsigned ps_methods;
 typedef enum { PS_SSB_WAVE, PS_SSB_PHASE } ps_ssb_estimator;
-typedef struct { double amplitude, phase; } ps_strength; /* amplitude is ignored by the phase method; both > 0 */
+typedef struct {
+    double amplitude, phase;
+} ps_strength; /* amplitude is ignored by the phase method; both > 0 */
 
 typedef struct ps_backend ps_backend;
 typedef struct ps_system ps_system;
@@ -83,6 +85,7 @@ typedef struct {
     int device;                 /* ordinal among the visible devices; ignored by cpu */
     int n_threads;              /* CPU threads; 0: all of OpenMP's */
     size_t memory_budget_bytes; /* of the device's memory; 0: what is free, less a reserve */
+    int n_sharing; /* ranks that use the device, this one included; without a budget each takes its part of what is free; 0: 1 */
 } ps_backend_options;
 
 /* What solve leaves. Any pointer may be NULL: then that part is not computed where that saves work. */
@@ -167,9 +170,15 @@ typedef struct {
 } ps_backend_ops;
 
 /* Each backend's structs begin with the ops they belong to, so that callers need only the handle. */
-struct ps_backend { const ps_backend_ops *ops; };
-struct ps_system { const ps_backend_ops *ops; };
-struct ps_frame { const ps_backend_ops *ops; };
+struct ps_backend {
+    const ps_backend_ops *ops;
+};
+struct ps_system {
+    const ps_backend_ops *ops;
+};
+struct ps_frame {
+    const ps_backend_ops *ops;
+};
 
 extern const ps_backend_ops ps_backend_cpu_reference; /* plain float64, the oracle */
 extern const ps_backend_ops ps_backend_cpu_fast;

@@ -63,7 +63,8 @@ static ps_code open_device(ps_cuda_backend *backend, const ps_backend_options *o
     if (options->memory_budget_bytes == 0 && free_bytes <= reserve_bytes)
         return PS_FAIL(error, PS_E_MEMORY, "cuda: device %d has %.3f GiB free, %.3f GiB are kept in reserve", backend->device,
                        (double)free_bytes / (1 << 30), (double)reserve_bytes / (1 << 30));
-    backend->budget_bytes = options->memory_budget_bytes ? options->memory_budget_bytes : free_bytes - reserve_bytes;
+    size_t n_sharing = options->n_sharing > 1 ? (size_t)options->n_sharing : 1;
+    backend->budget_bytes = options->memory_budget_bytes ? options->memory_budget_bytes : (free_bytes - reserve_bytes) / n_sharing;
     PS_TRY(PS_CUDA(error, cudaStreamCreateWithFlags(&backend->compute, cudaStreamNonBlocking)));
     PS_TRY(PS_CUDA(error, cudaStreamCreateWithFlags(&backend->side, cudaStreamNonBlocking)));
     PS_TRY(PS_CUDA(error, cudaStreamCreateWithFlags(&backend->upload, cudaStreamNonBlocking)));

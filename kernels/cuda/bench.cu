@@ -15,7 +15,14 @@ __device__ inline void settle(double x) {
     asm volatile("" ::"d"(x) : "memory");
 }
 
-/* Independent chains of fused multiply-adds; every thread runs CHAINS * STEPS. cycles: of the first block. */
+__device__ inline unsigned multiprocessor(void) {
+    unsigned id;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(id));
+    return id;
+}
+
+/* Independent chains of fused multiply-adds; every thread runs CHAINS * STEPS. cycles: first beginning and last end on multiprocessor 0,
+ * whose blocks take turns. */
 template <typename Real> static __global__ void __launch_bounds__(THREADS) fma_kernel(Real a, Real b, Real *out, long long *cycles) {
     Real x[CHAINS];
 #pragma unroll
@@ -31,7 +38,11 @@ template <typename Real> static __global__ void __launch_bounds__(THREADS) fma_k
 #pragma unroll
     for (int i = 0; i < CHAINS; i++) sum += x[i];
     settle(sum);
-    if (blockIdx.x == 0 && threadIdx.x == 0) *cycles = clock64() - begin;
+    long long end = clock64();
+    if (multiprocessor() == 0 && threadIdx.x == 0) {
+        atomicMin(&cycles[0], begin);
+        atomicMax(&cycles[1], end);
+    }
     if (sum == (Real)-1) out[threadIdx.x] = sum;
 }
 
@@ -72,26 +83,29 @@ done:
 static ps_code measure_arithmetic(ps_cuda_backend *backend, double *scratch, ps_cuda_ceilings *c, ps_error *error) {
     int blocks = c->n_multiprocessors * 8;
     double per_launch = (double)blocks * THREADS * CHAINS * STEPS, seconds = 0.0;
-    long long *d_cycles = (long long *)scratch, cycles = 0;
+    const long long none[2] = {INT64_MAX, 0};
+    long long *d_cycles = (long long *)scratch, cycles[2];
     auto in_float = [=](ps_error *e) {
-        PS_CUDA_LAUNCH(e, fma_kernel<float>, blocks, THREADS, 0, backend->compute, 0.5f, 0.25f, (float *)(scratch + 1), d_cycles);
+        PS_CUDA_LAUNCH(e, fma_kernel<float>, blocks, THREADS, 0, backend->compute, 0.5f, 0.25f, (float *)(scratch + 2), d_cycles);
         return PS_OK;
     };
     auto in_double = [=](ps_error *e) {
-        PS_CUDA_LAUNCH(e, fma_kernel<double>, blocks, THREADS, 0, backend->compute, 0.5, 0.25, scratch + 1, d_cycles);
+        PS_CUDA_LAUNCH(e, fma_kernel<double>, blocks, THREADS, 0, backend->compute, 0.5, 0.25, scratch + 2, d_cycles);
         return PS_OK;
     };
     auto by_tensor = [=](ps_error *e) {
-        PS_CUDA_LAUNCH(e, mma_kernel, blocks, THREADS, 0, backend->compute, 0.5, 0.25, scratch + 1);
+        PS_CUDA_LAUNCH(e, mma_kernel, blocks, THREADS, 0, backend->compute, 0.5, 0.25, scratch + 2);
         return PS_OK;
     };
     PS_TRY(fastest(backend, in_float, &seconds, error));
     c->float_fma_per_s = per_launch / seconds;
     PS_TRY(fastest(backend, in_double, &seconds, error));
     c->double_fma_per_s = per_launch / seconds;
-    PS_TRY(ps_cuda_fetch(&cycles, (const long long *)d_cycles, 1, error));
-    /* eight blocks a multiprocessor run side by side from begin to end of the launch */
-    c->clock_hz = (double)cycles / seconds;
+    PS_TRY(ps_cuda_send(d_cycles, none, 2, error));
+    PS_TRY(in_double(error));
+    PS_TRY(PS_CUDA(error, cudaStreamSynchronize(backend->compute)));
+    PS_TRY(ps_cuda_fetch(cycles, (const long long *)d_cycles, 2, error));
+    c->clock_hz = (double)(cycles[1] - cycles[0]) / seconds;
     PS_TRY(fastest(backend, by_tensor, &seconds, error));
     c->double_mma_fma_per_s = (double)blocks * (THREADS / 32) * CHAINS * (STEPS / 16) * 256.0 / seconds;
     return PS_OK;

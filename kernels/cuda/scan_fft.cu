@@ -229,7 +229,7 @@ static bool find_plan(int64_t n, bool pairs, ps_fft_plan *plan) {
         plan->first = (int32_t)first;
         plan->second = (int32_t)second;
         plan->lanes = (int32_t)lanes;
-        plan->threads = (int32_t)(threads < PS_FFT_THREADS ? (threads + 31) / 32 * 32 : PS_FFT_THREADS);
+        plan->threads = (int32_t)(threads < PS_FFT_THREADS ? (threads + 31) / 32 * 32 : (int64_t)PS_FFT_THREADS);
     }
     return best != 0;
 }

@@ -54,7 +54,7 @@ static ps_code choose_backend(ps_check_report *report, ps_error *error) {
     const ps_job *job = &report->job;
     ps_backend_options ignored;
     ps_error reason = {0};
-    ps_code code = ps_backend_choose(job, 0, &report->ops, &ignored, &reason);
+    ps_code code = ps_backend_choose(job, 0, 1, &report->ops, &ignored, &reason);
     report->backend_note = strcmp(job->backend, "auto") == 0 ? "chosen automatically on this machine" : "";
     if (code == PS_OK) return PS_OK;
 #ifdef PS_WITH_CUDA

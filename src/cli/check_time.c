@@ -8,7 +8,8 @@
 
 enum { SAMPLE_FREQUENCIES = 1024, SAMPLE_PIXELS = 48 };
 
-/* The first entry (zero) and others evenly spread; entries: [SAMPLE_FREQUENCIES + 1]. Returns how many. Their aliases stay where they are. */
+/* The first entry (zero) and others evenly spread; entries: [SAMPLE_FREQUENCIES + 1]. Returns how many. Their aliases stay where they are.
+ */
 static int64_t spread_frequencies(const ps_system_desc *full, ps_frequency *entries) {
     int64_t n_solved = full->n_frequencies - 1, n = n_solved < SAMPLE_FREQUENCIES ? n_solved : SAMPLE_FREQUENCIES;
     entries[0] = full->frequencies[0];
@@ -17,7 +18,8 @@ static int64_t spread_frequencies(const ps_system_desc *full, ps_frequency *entr
 }
 
 /* Aliases of the entries, side by side, as a system's list must have them; arrays: owned by the caller, one block. */
-static ps_code pack_aliases(const ps_system_desc *full, ps_frequency *entries, int64_t n, ps_system_desc *sample, void **block, ps_error *error) {
+static ps_code pack_aliases(const ps_system_desc *full, ps_frequency *entries, int64_t n, ps_system_desc *sample, void **block,
+                            ps_error *error) {
     int64_t total = 0;
     for (int64_t i = 0; i < n; i++) total += entries[i].n_aliases;
     size_t each = (size_t)(total ? total : 1);
@@ -43,8 +45,8 @@ static ps_code pack_aliases(const ps_system_desc *full, ps_frequency *entries, i
     return PS_OK;
 }
 
-static ps_code time_prepare(const ps_backend_ops *ops, ps_backend *backend, const ps_system_desc *sample, ps_methods methods, double *seconds,
-                            ps_error *error) {
+static ps_code time_prepare(const ps_backend_ops *ops, ps_backend *backend, const ps_system_desc *sample, ps_methods methods,
+                            double *seconds, ps_error *error) {
     ps_system *system = NULL;
     PS_TRY(ops->system_create(backend, sample, methods, &system, error));
     ps_code code = ops->system_prepare(system, error); /* the first call also loads and starts what it needs */
@@ -56,15 +58,16 @@ static ps_code time_prepare(const ps_backend_ops *ops, ps_backend *backend, cons
 }
 
 /* One frame of made-up counts through a system of few pixels and frequencies: putting, transforming, all images. */
-static ps_code time_frame(const ps_check_report *report, ps_backend *backend, const ps_system_desc *sample, double *reduce_s, double *images_s,
-                          ps_error *error) {
+static ps_code time_frame(const ps_check_report *report, ps_backend *backend, const ps_system_desc *sample, double *reduce_s,
+                          double *images_s, ps_error *error) {
     const ps_backend_ops *ops = report->ops;
     const ps_job *job = &report->job;
     ps_methods methods = ps_job_methods(job);
     ps_code code = PS_OK;
     ps_system *system = NULL;
     ps_frame *frame = NULL;
-    size_t n_pixels = (size_t)(sample->detector_rows * sample->detector_columns), image = (size_t)(report->run.image_rows * report->run.image_columns);
+    size_t n_pixels = (size_t)(sample->detector_rows * sample->detector_columns),
+           image = (size_t)(report->run.image_rows * report->run.image_columns);
     uint8_t *pattern = malloc(n_pixels);
     float *images = malloc(2 * image * sizeof *images);
     PS_GO_ALLOC(error, pattern);
@@ -138,7 +141,7 @@ ps_code ps_check_estimate_time(ps_check_report *report, ps_error *error) {
     for (int64_t g = 1; g < report->run.n_groups; g++)
         if (report->run.groups[g].plan.desc.n_active > report->run.groups[largest].plan.desc.n_active) largest = g;
     ps_error no_device = {0};
-    if (ps_backend_choose(&report->job, 0, &ops, &options, &no_device) != PS_OK) return PS_OK; /* nothing to measure with here */
+    if (ps_backend_choose(&report->job, 0, 1, &ops, &options, &no_device) != PS_OK) return PS_OK; /* nothing to measure with here */
     PS_TRY(ops->open(&options, &backend, error));
     ps_code code = ps_run_group_open(&report->job, &report->run, largest, error);
     if (code == PS_OK) code = sample_group(report, backend, &report->run.groups[largest].plan.desc, error);

@@ -88,7 +88,7 @@ const ps_histogram_ops *ps_counting_ops(const ps_backend_ops *backend) {
 ps_code ps_counting_choose(const ps_job *job, const ps_cluster *cluster, ps_counting *counting, ps_error *error) {
     const ps_backend_ops *backend;
     ps_backend_options options;
-    PS_TRY(ps_backend_choose(job, cluster->node_rank, &backend, &options, error));
+    PS_TRY(ps_backend_choose(job, cluster->node_rank, cluster->n_node_ranks, &backend, &options, error));
     counting->device = options.device;
     counting->n_threads = options.n_threads;
     counting->budget_bytes = options.memory_budget_bytes;

@@ -54,7 +54,7 @@ static ps_code open_loader(session *s, ps_error *error) {
 
 static ps_code open_backend(session *s, ps_error *error) {
     ps_backend_options options;
-    PS_TRY(ps_backend_choose(s->job, s->cluster->node_rank, &s->ops, &options, error));
+    PS_TRY(ps_backend_choose(s->job, s->cluster->node_rank, s->cluster->n_node_ranks, &s->ops, &options, error));
     PS_TRY(s->ops->open(&options, &s->backend, error));
     s->ops->device_info(s->backend, &s->device);
     return PS_OK;

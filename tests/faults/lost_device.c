@@ -16,10 +16,12 @@ static ps_code lose_device(ps_frame *const *frames, int64_t n_frames, const doub
     return ps_backend_cpu_fast.frame_reduce(frames, n_frames, dose, error);
 }
 
-ps_code ps_backend_choose(const ps_job *job, int node_rank, const ps_backend_ops **ops, ps_backend_options *options, ps_error *error) {
+ps_code ps_backend_choose(const ps_job *job, int node_rank, int n_node_ranks, const ps_backend_ops **ops, ps_backend_options *options,
+                          ps_error *error) {
     static ps_backend_ops losing;
     (void)job;
     (void)node_rank;
+    (void)n_node_ranks;
     (void)error;
     losing = ps_backend_cpu_fast;
     losing.frame_reduce = lose_device;
