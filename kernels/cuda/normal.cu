@@ -292,16 +292,20 @@ static __global__ void __launch_bounds__(PS_CUDA_LANES *WARPS, 4)
     store_normal(args, f, at.gram, at.lane);
 }
 
-template <typename Real> static ps_code launch(const ps_cuda_system *system, const ps_normal_arguments *args, ps_error *error) {
+template <typename Real>
+static ps_code launch(const ps_cuda_system *system, const ps_normal_arguments *args, cudaStream_t stream, ps_error *error) {
     size_t bytes = table_bytes<Real>() + lay_out(args->n_columns).bytes * WARPS;
     auto kernel = system->geometry.is_thick ? normal_kernel<Real, true> : normal_kernel<Real, false>;
     PS_TRY(PS_CUDA(error, cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes)));
-    PS_CUDA_LAUNCH(error, kernel, (unsigned)ps_cuda_blocks(args->n, WARPS), PS_CUDA_LANES * WARPS, bytes, system->backend->compute,
-                   system->geometry, *args);
+    PS_CUDA_LAUNCH(error, kernel, (unsigned)ps_cuda_blocks(args->n, WARPS), PS_CUDA_LANES * WARPS, bytes, stream, system->geometry, *args);
     return PS_OK;
 }
 
+/* Classes go to two streams in turn, so that one's last blocks do not leave the card idle. */
 ps_code ps_cuda_normal(ps_cuda_system *system, ps_error *error) {
+    const ps_cuda_backend *backend = system->backend;
+    cudaStream_t stream = backend->compute;
+    PS_TRY(ps_cuda_stream_join(backend->side, backend->compute, backend->compute_done, error));
     for (int i = PS_CUDA_CLASSES - 1; i >= 0; i--) {
         const ps_cuda_class *c = &system->classes[i];
         if (c->n == 0) continue;
@@ -315,10 +319,11 @@ ps_code ps_cuda_normal(ps_cuda_system *system, ps_error *error) {
         args.normal = system->d_normal;
         if (i == PS_CUDA_SMALL)
             PS_TRY(ps_normal_launch_large(system, &args, error));
-        else if (system->backend->fast_double)
-            PS_TRY(launch<double>(system, &args, error));
+        else if (backend->fast_double)
+            PS_TRY(launch<double>(system, &args, stream, error));
         else
-            PS_TRY(launch<float>(system, &args, error));
+            PS_TRY(launch<float>(system, &args, stream, error));
+        stream = stream == backend->compute ? backend->side : backend->compute;
     }
-    return PS_OK;
+    return ps_cuda_stream_join(backend->compute, backend->side, backend->side_done, error);
 }

@@ -222,13 +222,12 @@ static __global__ void __launch_bounds__(32 * WARPS, (blocks_per_sm<RIGHT, SSB, 
 /* --- the launches of one chunk --- */
 
 template <int ALIASES, bool RIGHT, bool SSB, int FRAMES>
-static ps_code launch(const ps_cuda_system *system, const ps_reduce_arguments *args, ps_error *error) {
+static ps_code launch(const ps_cuda_system *system, const ps_reduce_arguments *args, cudaStream_t stream, ps_error *error) {
     if (args->n_tasks == 0) return PS_OK;
     auto kernel = reduce_kernel<ALIASES, RIGHT, SSB, FRAMES>;
     int bytes = (int)(sizeof(ps_strip_memory<ALIASES, RIGHT, SSB, FRAMES>) * WARPS + PS_DIRECTIONS * sizeof(float2));
     PS_TRY(PS_CUDA(error, cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)));
-    PS_CUDA_LAUNCH(error, kernel, (unsigned)ps_cuda_blocks(args->n_tasks, WARPS), 32 * WARPS, bytes, system->backend->compute,
-                   system->geometry, *args);
+    PS_CUDA_LAUNCH(error, kernel, (unsigned)ps_cuda_blocks(args->n_tasks, WARPS), 32 * WARPS, bytes, stream, system->geometry, *args);
     return PS_OK;
 }
 
@@ -236,10 +235,10 @@ template <bool RIGHT, bool SSB, int FRAMES>
 static ps_code launch_sizes(const ps_cuda_system *system, ps_reduce_arguments *args, ps_error *error) {
     args->tasks = system->d_tasks + system->n_small_tasks;
     args->n_tasks = system->n_tasks - system->n_small_tasks;
-    PS_TRY((launch<8, RIGHT, SSB, FRAMES>(system, args, error)));
+    PS_TRY((launch<8, RIGHT, SSB, FRAMES>(system, args, system->backend->side, error)));
     args->tasks = system->d_tasks;
     args->n_tasks = system->n_small_tasks;
-    return launch<4, RIGHT, SSB, FRAMES>(system, args, error);
+    return launch<4, RIGHT, SSB, FRAMES>(system, args, system->backend->compute, error);
 }
 
 template <int FRAMES> static ps_code launch_methods(const ps_cuda_system *system, ps_reduce_arguments *args, ps_error *error) {
@@ -255,12 +254,12 @@ static ps_code launch_frames(const ps_cuda_system *system, int n_frames, ps_redu
     return launch_methods<PS_REDUCE_FRAMES>(system, args, error);
 }
 
-/* The exact aliases go beside the others, on the side stream. */
+/* The exact aliases and the larger tasks go beside the others, on the side stream. */
 ps_code ps_reduce_launch(const ps_cuda_system *system, int n_frames, ps_reduce_arguments *args, ps_error *error) {
     const ps_cuda_backend *backend = system->backend;
-    if (!(system->methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX))) return launch_frames(system, n_frames, args, error);
+    bool right = system->methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX);
     PS_TRY(ps_cuda_stream_join(backend->side, backend->compute, backend->compute_done, error));
-    PS_TRY(ps_reduce_launch_exact(system, n_frames, args, error));
+    if (right) PS_TRY(ps_reduce_launch_exact(system, n_frames, args, error));
     PS_TRY(launch_frames(system, n_frames, args, error));
     return ps_cuda_stream_join(backend->compute, backend->side, backend->side_done, error);
 }
