@@ -43,12 +43,6 @@ __device__ inline void ps_mma_tf32(float (&c)[4], const unsigned (&a)[4], const 
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
-/* The nearest tf32 number (11 significant bits) as a float's bits. */
-__device__ inline unsigned ps_tf32(float x) {
-    unsigned bits;
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
-    return bits;
-}
 
 /* Copies 16 bytes from global to shared memory beside the arithmetic; the copies of a thread up to a commit form a group. */
 __device__ inline void ps_copy_async16(void *shared, const void *global) {
