@@ -12,7 +12,7 @@
  *
  * Bytes, 512 x 512 positions of uint16, a pixel: 0.52 MB of counts read; 1.05 MB written, read and written again. The two passes of a few
  * pixels follow each other closely, so that what one writes the other can find in the level-2 cache; two such groups are under way at a
- * time, each on its stream. About 45 instructions a value in row_kernel, 40 in column_kernel: bound by memory, with instructions close
+ * time, each on its stream. About 52 instructions a value in row_kernel, 40 in column_kernel: bound by memory, with instructions close
  * behind. */
 #include <math.h>
 #include <stdlib.h>
