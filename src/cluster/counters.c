@@ -7,9 +7,8 @@
 
 enum { TAG_REQUEST = 1, TAG_ANSWER = 2 };
 
-typedef struct {
-    int64_t operation, at, value;
-} request;
+/* A change on its way to rank 0. */
+enum { OPERATION, AT, VALUE, N_WORDS };
 
 struct ps_counters {
     const ps_cluster *cluster;
@@ -24,18 +23,19 @@ struct ps_counters {
 
 /* ---- counters in rank 0's memory, changed by messages ---- */
 
-static int64_t change_here(ps_counters *counters, const request *wanted) {
+static int64_t change_here(ps_counters *counters, const ps_counter_change *change) {
     pthread_mutex_lock(&counters->mutex);
-    int64_t before = counters->memory[wanted->at];
-    counters->memory[wanted->at] = wanted->operation == PS_COUNTER_ADD ? before + wanted->value : wanted->value;
+    int64_t before = counters->memory[change->at];
+    counters->memory[change->at] = ps_counter_after(change, before);
     pthread_mutex_unlock(&counters->mutex);
     return before;
 }
 
 static void answer(ps_counters *counters, int rank) {
-    request wanted;
-    if (MPI_Recv(&wanted, 3, MPI_INT64_T, rank, TAG_REQUEST, counters->messages, MPI_STATUS_IGNORE) != MPI_SUCCESS) return;
-    int64_t before = change_here(counters, &wanted);
+    int64_t words[N_WORDS];
+    if (MPI_Recv(words, N_WORDS, MPI_INT64_T, rank, TAG_REQUEST, counters->messages, MPI_STATUS_IGNORE) != MPI_SUCCESS) return;
+    const ps_counter_change change = {.operation = (ps_counter_operation)words[OPERATION], .at = words[AT], .value = words[VALUE]};
+    int64_t before = change_here(counters, &change);
     MPI_Send(&before, 1, MPI_INT64_T, rank, TAG_ANSWER, counters->messages);
 }
 
@@ -53,27 +53,26 @@ static void *server_main(void *argument) {
     return NULL;
 }
 
-static ps_code ask(ps_counters *counters, const request *wanted, int64_t *before, ps_error *error) {
+static ps_code ask(ps_counters *counters, const ps_counter_change *change, int64_t *before, ps_error *error) {
+    const int64_t words[N_WORDS] = {change->operation, change->at, change->value};
     if (counters->cluster->rank == 0) {
-        *before = change_here(counters, wanted);
+        *before = change_here(counters, change);
         return PS_OK;
     }
-    PS_TRY(PS_MPI(error, MPI_Send(wanted, 3, MPI_INT64_T, 0, TAG_REQUEST, counters->messages)));
+    PS_TRY(PS_MPI(error, MPI_Send(words, N_WORDS, MPI_INT64_T, 0, TAG_REQUEST, counters->messages)));
     return PS_MPI(error, MPI_Recv(before, 1, MPI_INT64_T, 0, TAG_ANSWER, counters->messages, MPI_STATUS_IGNORE));
 }
 
 /* ---- counters in a window ---- */
 
-static ps_code change_window(ps_counters *counters, const request *wanted, int64_t *before, ps_error *error) {
-    MPI_Op operation = wanted->operation == PS_COUNTER_REPLACE ? MPI_REPLACE : wanted->value ? MPI_SUM : MPI_NO_OP;
-    PS_TRY(PS_MPI(error, MPI_Fetch_and_op(&wanted->value, before, MPI_INT64_T, 0, wanted->at, operation, counters->window)));
+static ps_code change_window(ps_counters *counters, const ps_counter_change *change, int64_t *before, ps_error *error) {
+    MPI_Op operation = change->operation == PS_COUNTER_REPLACE ? MPI_REPLACE : change->operation == PS_COUNTER_ADD ? MPI_SUM : MPI_NO_OP;
+    PS_TRY(PS_MPI(error, MPI_Fetch_and_op(&change->value, before, MPI_INT64_T, 0, change->at, operation, counters->window)));
     return PS_MPI(error, MPI_Win_flush(0, counters->window));
 }
 
-ps_code ps_counters_change(ps_counters *counters, ps_counter_operation operation, int64_t at, int64_t value, int64_t *before,
-                           ps_error *error) {
-    const request wanted = {.operation = operation, .at = at, .value = value};
-    return counters->window == MPI_WIN_NULL ? ask(counters, &wanted, before, error) : change_window(counters, &wanted, before, error);
+ps_code ps_counters_change(ps_counters *counters, const ps_counter_change *change, int64_t *before, ps_error *error) {
+    return counters->window == MPI_WIN_NULL ? ask(counters, change, before, error) : change_window(counters, change, before, error);
 }
 
 /* ---- beginning and end ---- */
@@ -115,13 +114,16 @@ ps_code ps_counters_create(const ps_cluster *cluster, int64_t n, ps_counters **c
     int64_t n_here = cluster->rank == 0 ? n : 0;
     ps_counters *counters = calloc(1, sizeof *counters);
     *created = NULL;
-    if (!counters) code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate shared counters");
+    if (counters) {
+        *counters = (ps_counters){.cluster = cluster, .messages = MPI_COMM_NULL, .window = MPI_WIN_NULL};
+        pthread_mutex_init(&counters->mutex, NULL);
+    } else {
+        code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate shared counters");
+    }
     PS_GO(ps_cluster_agree(cluster, code, error));
-    *counters = (ps_counters){.cluster = cluster, .messages = MPI_COMM_NULL, .window = MPI_WIN_NULL};
-    pthread_mutex_init(&counters->mutex, NULL);
-    PS_GO(PS_MPI(error, MPI_Comm_dup(cluster->communicator, &counters->messages)));
-    PS_GO(open_window(counters, n_here, error));
-    code = counters->window == MPI_WIN_NULL ? open_messages(counters, n_here, error) : PS_OK;
+    PS_GO(ps_cluster_agree(cluster, PS_MPI(error, MPI_Comm_dup(cluster->communicator, &counters->messages)), error));
+    code = open_window(counters, n_here, error);
+    if (code == PS_OK && counters->window == MPI_WIN_NULL) code = open_messages(counters, n_here, error);
     if (code == PS_OK) code = start_server(counters, error);
     PS_GO(ps_cluster_agree(cluster, code, error));
     *created = counters;

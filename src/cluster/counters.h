@@ -8,17 +8,16 @@
 #include <stdint.h>
 
 #include "cluster/cluster.h"
+#include "cluster/counter_change.h"
 
 typedef struct ps_counters ps_counters;
-typedef enum { PS_COUNTER_ADD, PS_COUNTER_REPLACE } ps_counter_operation;
 
 /* Collective: n counters, all 0. On several ranks rank 0 gets a thread that keeps MPI moving while it computes. */
 ps_code ps_counters_create(const ps_cluster *cluster, int64_t n, ps_counters **counters, ps_error *error);
 /* Collective. */
 void ps_counters_destroy(ps_counters *counters);
 
-/* Rank-local: *before is the counter's value before the operation. By one thread of a rank at a time. */
-ps_code ps_counters_change(ps_counters *counters, ps_counter_operation operation, int64_t at, int64_t value, int64_t *before,
-                           ps_error *error);
+/* Rank-local: *before is the counter's value before the change. By one thread of a rank at a time. */
+ps_code ps_counters_change(ps_counters *counters, const ps_counter_change *change, int64_t *before, ps_error *error);
 
 #endif

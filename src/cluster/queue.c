@@ -3,9 +3,7 @@
 #include <stdlib.h>
 
 #include "cluster/counters.h"
-
-/* The counters, then slots for places given back. A slot holds place + 1; 0 is empty. */
-enum { NEXT, RESOLVED, RETURNED, RETAKEN, LEFT, STOPPED, N_COUNTERS };
+#include "cluster/queue_steps.h"
 
 struct ps_queue {
     const ps_cluster *cluster;
@@ -13,12 +11,14 @@ struct ps_queue {
     ps_counters *counters;
 };
 
-static ps_code add(ps_queue *queue, int64_t at, int64_t amount, int64_t *before, ps_error *error) {
-    return ps_counters_change(queue->counters, PS_COUNTER_ADD, at, amount, before, error);
-}
-
-static ps_code replace(ps_queue *queue, int64_t at, int64_t value, int64_t *before, ps_error *error) {
-    return ps_counters_change(queue->counters, PS_COUNTER_REPLACE, at, value, before, error);
+/* Drives one action to its end; *steps then holds its results. */
+static ps_code act(ps_queue *queue, ps_queue_action action, int64_t place, ps_queue_steps *steps, ps_error *error) {
+    ps_counter_change change;
+    int64_t before;
+    ps_queue_begin(steps, action, queue->n_places, queue->cluster->n_ranks, place, &change);
+    do PS_TRY(ps_counters_change(queue->counters, &change, &before, error));
+    while (ps_queue_go_on(steps, before, &change));
+    return PS_OK;
 }
 
 ps_code ps_queue_create(const ps_cluster *cluster, int64_t n_places, ps_queue **created, ps_error *error) {
@@ -28,8 +28,7 @@ ps_code ps_queue_create(const ps_cluster *cluster, int64_t n_places, ps_queue **
     if (!queue) code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate the work queue");
     PS_GO(ps_cluster_agree(cluster, code, error));
     *queue = (ps_queue){.cluster = cluster, .n_places = n_places};
-    /* A place may be given back by every rank in turn. */
-    PS_GO(ps_counters_create(cluster, N_COUNTERS + n_places * cluster->n_ranks, &queue->counters, error));
+    PS_GO(ps_counters_create(cluster, ps_queue_n_counters(n_places), &queue->counters, error));
     *created = queue;
     queue = NULL;
 done:
@@ -43,68 +42,46 @@ void ps_queue_destroy(ps_queue *queue) {
     free(queue);
 }
 
-/* Takes from the places given back: claims a slot number, then empties the slot. */
-static ps_code take_returned(ps_queue *queue, int64_t *place, ps_error *error) {
-    int64_t returned, retaken, content = 0;
-    PS_TRY(add(queue, RETURNED, 0, &returned, error));
-    PS_TRY(add(queue, RETAKEN, 0, &retaken, error));
-    if (retaken >= returned) return PS_OK;
-    PS_TRY(add(queue, RETAKEN, 1, &retaken, error));
-    if (retaken >= returned) return add(queue, RETAKEN, -1, &retaken, error); /* another rank was faster */
-    while (content == 0) PS_TRY(replace(queue, N_COUNTERS + retaken, 0, &content, error));
-    *place = content - 1;
-    return PS_OK;
-}
-
 ps_code ps_queue_take(ps_queue *queue, int64_t *place, ps_error *error) {
-    int64_t next;
+    ps_queue_steps steps;
     *place = -1;
-    PS_TRY(add(queue, NEXT, 0, &next, error));
-    if (next < queue->n_places) PS_TRY(add(queue, NEXT, 1, &next, error));
-    if (next >= queue->n_places) return take_returned(queue, place, error);
-    *place = next;
+    PS_TRY(act(queue, PS_QUEUE_TAKE, -1, &steps, error));
+    *place = steps.place;
     return PS_OK;
 }
 
 ps_code ps_queue_remaining(ps_queue *queue, int64_t *remaining, ps_error *error) {
-    int64_t next;
-    PS_TRY(add(queue, NEXT, 0, &next, error));
-    *remaining = next < queue->n_places ? queue->n_places - next : 0;
+    ps_queue_steps steps;
+    PS_TRY(act(queue, PS_QUEUE_REMAINING, -1, &steps, error));
+    *remaining = steps.remaining;
     return PS_OK;
 }
 
 ps_code ps_queue_give_back(ps_queue *queue, int64_t place, ps_error *error) {
-    int64_t slot, before;
-    PS_TRY(add(queue, RETURNED, 1, &slot, error));
-    return replace(queue, N_COUNTERS + slot, place + 1, &before, error);
+    ps_queue_steps steps;
+    return act(queue, PS_QUEUE_GIVE_BACK, place, &steps, error);
 }
 
 ps_code ps_queue_resolve(ps_queue *queue, int64_t *resolved, ps_error *error) {
-    PS_TRY(add(queue, RESOLVED, 1, resolved, error));
-    *resolved += 1;
+    ps_queue_steps steps;
+    PS_TRY(act(queue, PS_QUEUE_RESOLVE, -1, &steps, error));
+    *resolved = steps.resolved;
     return PS_OK;
 }
 
 ps_code ps_queue_leave(ps_queue *queue, ps_error *error) {
-    int64_t before;
-    return add(queue, LEFT, 1, &before, error);
+    ps_queue_steps steps;
+    return act(queue, PS_QUEUE_LEAVE, -1, &steps, error);
 }
 
 ps_code ps_queue_stop(ps_queue *queue, ps_error *error) {
-    int64_t before;
-    PS_TRY(replace(queue, STOPPED, 1, &before, error));
-    return replace(queue, NEXT, queue->n_places, &before, error);
+    ps_queue_steps steps;
+    return act(queue, PS_QUEUE_STOP, -1, &steps, error);
 }
 
 ps_code ps_queue_state(ps_queue *queue, ps_queue_status *status, ps_error *error) {
-    int64_t left, returned, retaken, stopped;
-    /* LEFT is read first: a rank gives back before it leaves, so what it gave back is seen below. */
-    PS_TRY(add(queue, LEFT, 0, &left, error));
-    PS_TRY(add(queue, STOPPED, 0, &stopped, error));
-    PS_TRY(add(queue, RETURNED, 0, &returned, error));
-    PS_TRY(add(queue, RETAKEN, 0, &retaken, error));
-    PS_TRY(add(queue, RESOLVED, 0, &status->resolved, error));
-    status->stopped = stopped != 0;
-    status->finished = stopped || status->resolved >= queue->n_places || (left >= queue->cluster->n_ranks - 1 && retaken >= returned);
+    ps_queue_steps steps;
+    PS_TRY(act(queue, PS_QUEUE_STATE, -1, &steps, error));
+    *status = (ps_queue_status){.resolved = steps.resolved, .stopped = steps.stopped, .finished = steps.finished};
     return PS_OK;
 }

@@ -57,6 +57,57 @@ static int check_all_resolved(const ps_cluster *cluster, int leaves_after, int g
     return code != PS_OK || n_wrong;
 }
 
+/* Nothing new is left: what ranks hold goes round among them, given back and taken as fast as they can, before it is resolved. */
+static int check_exchange(const ps_cluster *cluster, int n_places, int n_rounds) {
+    ps_error error = {0};
+    ps_queue *queue;
+    int mine[N_PLACES] = {0}, all[N_PLACES], n_wrong = 0, n_given = 0;
+    if (ps_queue_create(cluster, n_places, &queue, &error) != PS_OK) return 1;
+    for (;;) {
+        int64_t place, count;
+        ps_queue_status status;
+        if (ps_queue_take(queue, &place, &error) != PS_OK) break;
+        if (place < 0) {
+            if (ps_queue_state(queue, &status, &error) != PS_OK || status.finished) break;
+        } else if (n_given++ < n_rounds) {
+            if (ps_queue_give_back(queue, place, &error) != PS_OK) break;
+        } else {
+            mine[place]++;
+            if (ps_queue_resolve(queue, &count, &error) != PS_OK) break;
+        }
+    }
+    ps_queue_destroy(queue);
+    MPI_Allreduce(mine, all, n_places, MPI_INT, MPI_SUM, cluster->communicator);
+    for (int i = 0; i < n_places; i++) n_wrong += all[i] != 1;
+    if (error.code != PS_OK) fprintf(stderr, "rank %d: %s\n", cluster->rank, error.text);
+    if (cluster->rank == 0 && n_wrong) fprintf(stderr, "%d of %d exchanged places were not resolved exactly once\n", n_wrong, n_places);
+    return error.code != PS_OK || n_wrong;
+}
+
+/* Every rank loses its device while it holds a place: all end, and what was not resolved is there to be taken once. */
+static int check_all_lost(const ps_cluster *cluster) {
+    ps_error error = {0};
+    ps_queue *queue;
+    ps_queue_status status = {0};
+    int64_t place = -1;
+    int seen[N_PLACES] = {0}, n_wrong = 0;
+    if (ps_queue_create(cluster, N_PLACES, &queue, &error) != PS_OK) return 1;
+    ps_queue_take(queue, &place, &error);
+    if (place >= 0) ps_queue_give_back(queue, place, &error);
+    ps_queue_leave(queue, &error);
+    MPI_Barrier(cluster->communicator);
+    if (cluster->rank == 0) {
+        ps_queue_state(queue, &status, &error);
+        n_wrong += status.finished; /* what is left can still be taken */
+        for (ps_queue_take(queue, &place, &error); place >= 0; ps_queue_take(queue, &place, &error)) seen[place]++;
+        ps_queue_state(queue, &status, &error);
+        for (int i = 0; i < N_PLACES; i++) n_wrong += seen[i] != 1;
+        n_wrong += !status.finished;
+    }
+    ps_queue_destroy(queue);
+    return error.code != PS_OK || n_wrong;
+}
+
 static int check_stop(const ps_cluster *cluster) {
     ps_error error = {0};
     ps_queue *queue;
@@ -65,6 +116,7 @@ static int check_stop(const ps_cluster *cluster) {
     if (ps_queue_create(cluster, N_PLACES, &queue, &error) != PS_OK) return 1;
     if (cluster->rank == cluster->n_ranks - 1) ps_queue_stop(queue, &error);
     MPI_Barrier(cluster->communicator);
+    ps_queue_give_back(queue, 0, &error); /* nobody is given it any more */
     ps_queue_take(queue, &place, &error);
     ps_queue_remaining(queue, &remaining, &error);
     ps_queue_state(queue, &status, &error);
@@ -87,8 +139,16 @@ int main(void) {
     ps_cluster cluster;
     ps_error error = {0};
     if (ps_cluster_begin(&cluster, &error) != PS_OK) return 1;
-    int wrong = check_all_resolved(&cluster, -1, 0) || check_all_resolved(&cluster, -1, 20) || check_all_resolved(&cluster, 5, 3) ||
-                check_stop(&cluster) || check_agreement(&cluster);
+    int wrong = check_all_resolved(&cluster, -1, 0); /* every check is collective: none may be left out */
+    wrong |= check_all_resolved(&cluster, -1, 20);
+    wrong |= check_all_resolved(&cluster, 5, 3);
+    wrong |= check_exchange(&cluster, 0, 0);
+    wrong |= check_exchange(&cluster, 1, 100);
+    wrong |= check_exchange(&cluster, 3, 300);
+    wrong |= check_exchange(&cluster, 2 * cluster.n_ranks, 100);
+    wrong |= check_all_lost(&cluster);
+    wrong |= check_stop(&cluster);
+    wrong |= check_agreement(&cluster);
     MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_MAX, cluster.communicator);
     ps_cluster_end(&cluster, wrong);
     return wrong;

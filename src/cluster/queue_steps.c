@@ -1,0 +1,138 @@
+#include "cluster/queue_steps.h"
+
+/* ---- what a step asks for ------------------------------------------------------------------------------------------------------ */
+
+static bool ask(ps_queue_steps *steps, int step, ps_counter_change *change, ps_counter_change wanted) {
+    steps->step = step;
+    *change = wanted;
+    return true;
+}
+
+static bool look(ps_queue_steps *steps, int step, int64_t at, ps_counter_change *change) {
+    return ask(steps, step, change, (ps_counter_change){.operation = PS_COUNTER_READ, .at = at});
+}
+
+static bool add_one(ps_queue_steps *steps, int step, int64_t at, ps_counter_change *change) {
+    return ask(steps, step, change, (ps_counter_change){.operation = PS_COUNTER_ADD, .at = at, .value = 1});
+}
+
+/* place: -1 to empty the slot. */
+static bool exchange(ps_queue_steps *steps, int step, int64_t place, ps_counter_change *change) {
+    int64_t slot = PS_QUEUE_SLOTS + steps->number % steps->n_places;
+    return ask(steps, step, change, (ps_counter_change){.operation = PS_COUNTER_REPLACE, .at = slot, .value = place + 1});
+}
+
+static bool complete(ps_queue_steps *steps, int64_t place) {
+    steps->place = place;
+    return false;
+}
+
+/* ---- the actions: `step` is the change whose outcome has come ------------------------------------------------------------------ */
+
+enum {
+    ASK_STOPPED,
+    ASK_NEXT,
+    CLAIM_NEXT,
+    ASK_RETAKEN,
+    ASK_RETURNED,
+    EMPTY_SLOT,
+    DRAW_NUMBER,
+    FILL_SLOT,
+    COUNT_RETAKEN,
+    ASK_LEFT,
+    ASK_RESOLVED,
+    COUNT
+};
+
+static bool look_into_slots(ps_queue_steps *steps, int64_t returned, ps_counter_change *change) {
+    steps->returned = returned;
+    steps->number = returned - 1;
+    if (returned <= steps->retaken) return complete(steps, -1);
+    return exchange(steps, EMPTY_SLOT, -1, change);
+}
+
+static bool empty_next(ps_queue_steps *steps, ps_counter_change *change) {
+    steps->number--;
+    if (steps->number < 0 || steps->number < steps->returned - steps->n_places) return complete(steps, -1);
+    return exchange(steps, EMPTY_SLOT, -1, change);
+}
+
+/* New places first, then those given back. */
+static bool take(ps_queue_steps *steps, int64_t before, ps_counter_change *change) {
+    switch (steps->step) {
+    case ASK_STOPPED: return before ? complete(steps, -1) : look(steps, ASK_NEXT, PS_QUEUE_NEXT, change);
+    case ASK_NEXT:
+        if (before < steps->n_places) return add_one(steps, CLAIM_NEXT, PS_QUEUE_NEXT, change);
+        return look(steps, ASK_RETAKEN, PS_QUEUE_RETAKEN, change);
+    case CLAIM_NEXT:
+        if (before < steps->n_places) return complete(steps, before);
+        return look(steps, ASK_RETAKEN, PS_QUEUE_RETAKEN, change); /* another rank was faster */
+    case ASK_RETAKEN: steps->retaken = before; return look(steps, ASK_RETURNED, PS_QUEUE_RETURNED, change);
+    case ASK_RETURNED: return look_into_slots(steps, before, change);
+    case EMPTY_SLOT:
+        if (before == 0) return empty_next(steps, change);
+        steps->place = before - 1;
+        return add_one(steps, COUNT_RETAKEN, PS_QUEUE_RETAKEN, change);
+    default: return false;
+    }
+}
+
+/* Goes round once more, with another place, for as long as slots are full. */
+static bool give_back(ps_queue_steps *steps, int64_t before, ps_counter_change *change) {
+    switch (steps->step) {
+    case ASK_STOPPED: return before ? false : add_one(steps, DRAW_NUMBER, PS_QUEUE_RETURNED, change);
+    case DRAW_NUMBER: steps->number = before; return exchange(steps, FILL_SLOT, steps->place, change);
+    case FILL_SLOT:
+        if (before == 0) return false;
+        steps->place = before - 1;
+        return add_one(steps, COUNT_RETAKEN, PS_QUEUE_RETAKEN, change);
+    default: return look(steps, ASK_STOPPED, PS_QUEUE_STOPPED, change);
+    }
+}
+
+static bool remaining(ps_queue_steps *steps, int64_t before, ps_counter_change *change) {
+    if (steps->step == ASK_STOPPED && !before) return look(steps, ASK_NEXT, PS_QUEUE_NEXT, change);
+    steps->remaining = steps->step == ASK_NEXT && before < steps->n_places ? steps->n_places - before : 0;
+    return false;
+}
+
+/* LEFT is read first: a rank gives back before it leaves, so what it gave back is seen after. */
+static bool state(ps_queue_steps *steps, int64_t before, ps_counter_change *change) {
+    switch (steps->step) {
+    case ASK_LEFT: steps->left = before; return look(steps, ASK_STOPPED, PS_QUEUE_STOPPED, change);
+    case ASK_STOPPED: steps->stopped = before != 0; return look(steps, ASK_NEXT, PS_QUEUE_NEXT, change);
+    case ASK_NEXT: steps->next = before; return look(steps, ASK_RETAKEN, PS_QUEUE_RETAKEN, change);
+    case ASK_RETAKEN: steps->retaken = before; return look(steps, ASK_RETURNED, PS_QUEUE_RETURNED, change);
+    case ASK_RETURNED: steps->returned = before; return look(steps, ASK_RESOLVED, PS_QUEUE_RESOLVED, change);
+    default: break;
+    }
+    bool is_alone = steps->left >= steps->n_ranks - 1;
+    bool nothing_to_take = steps->next >= steps->n_places && steps->retaken >= steps->returned;
+    steps->resolved = before;
+    steps->finished = steps->stopped || before >= steps->n_places || (is_alone && nothing_to_take);
+    return false;
+}
+
+void ps_queue_begin(ps_queue_steps *steps, ps_queue_action action, int64_t n_places, int64_t n_ranks, int64_t place,
+                    ps_counter_change *change) {
+    *steps = (ps_queue_steps){.action = action, .n_places = n_places, .n_ranks = n_ranks, .place = place};
+    switch (action) {
+    case PS_QUEUE_TAKE:
+    case PS_QUEUE_GIVE_BACK:
+    case PS_QUEUE_REMAINING: look(steps, ASK_STOPPED, PS_QUEUE_STOPPED, change); break;
+    case PS_QUEUE_STATE: look(steps, ASK_LEFT, PS_QUEUE_LEFT, change); break;
+    case PS_QUEUE_RESOLVE: add_one(steps, COUNT, PS_QUEUE_RESOLVED, change); break;
+    case PS_QUEUE_LEAVE: add_one(steps, COUNT, PS_QUEUE_LEFT, change); break;
+    case PS_QUEUE_STOP: add_one(steps, COUNT, PS_QUEUE_STOPPED, change); break;
+    }
+}
+
+bool ps_queue_go_on(ps_queue_steps *steps, int64_t before, ps_counter_change *change) {
+    switch (steps->action) {
+    case PS_QUEUE_TAKE: return take(steps, before, change);
+    case PS_QUEUE_GIVE_BACK: return give_back(steps, before, change);
+    case PS_QUEUE_REMAINING: return remaining(steps, before, change);
+    case PS_QUEUE_STATE: return state(steps, before, change);
+    default: steps->resolved = before + 1; return false;
+    }
+}
