@@ -167,6 +167,7 @@ void ps_loader_destroy(ps_loader *loader) {
 ps_code ps_loader_begin(ps_loader *loader, const char *source, ps_error *error) {
     char *copy = strdup(source);
     if (!copy) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
+    ps_loader_cancel(loader);
     pthread_mutex_lock(&loader->mutex);
     free(loader->source);
     loader->source = copy;
@@ -216,6 +217,16 @@ void ps_loader_cancel(ps_loader *loader) {
     pthread_mutex_unlock(&loader->mutex);
 }
 
-ps_loader_findings ps_loader_found(const ps_loader *loader) { return loader->found; }
+ps_loader_findings ps_loader_found(ps_loader *loader) {
+    pthread_mutex_lock(&loader->mutex);
+    ps_loader_findings found = loader->found;
+    pthread_mutex_unlock(&loader->mutex);
+    return found;
+}
 
-double ps_loader_seconds(const ps_loader *loader) { return loader->seconds; }
+double ps_loader_seconds(ps_loader *loader) {
+    pthread_mutex_lock(&loader->mutex);
+    double seconds = loader->seconds;
+    pthread_mutex_unlock(&loader->mutex);
+    return seconds;
+}

@@ -28,19 +28,19 @@ typedef struct {
 ps_code ps_loader_create(const ps_loader_shape *shape, size_t ring_bytes, ps_loader **loader, ps_error *error);
 void ps_loader_destroy(ps_loader *loader);
 
-/* Starts reading source in the background. The one before must have ended (chunk end, error, or ps_loader_cancel). */
+/* Starts reading source in the background; cancels what is still being read. */
 ps_code ps_loader_begin(ps_loader *loader, const char *source, ps_error *error);
 /* Waits for the next chunk; *end is true, and the chunk empty, after the last. An error of the reading thread is returned here, once. */
 ps_code ps_loader_next(ps_loader *loader, ps_loader_chunk *chunk, bool *end, ps_error *error);
 void ps_loader_release(ps_loader *loader); /* gives the chunk's buffer back to the ring */
 void ps_loader_cancel(ps_loader *loader);  /* stops and forgets the recording in hand, if any */
 
-/* What reading the recording in hand met; complete after its last chunk. */
+/* What reading the recording in hand met; complete after its end or its error, and after ps_loader_cancel up to where that stopped it. */
 typedef struct {
     ps_invalid_counts invalid;
     int64_t n_missing; /* detector frames filled */
 } ps_loader_findings;
-ps_loader_findings ps_loader_found(const ps_loader *loader);
-double ps_loader_seconds(const ps_loader *loader); /* spent reading and decompressing the recording in hand */
+ps_loader_findings ps_loader_found(ps_loader *loader);
+double ps_loader_seconds(ps_loader *loader); /* spent reading and decompressing the recording in hand */
 
 #endif
