@@ -11,7 +11,7 @@ void ps_system_cache_init(ps_system_cache *cache, const ps_job *job, ps_run_plan
 
 static void drop(const ps_system_cache *cache, ps_prepared_system *prepared) {
     if (prepared->system) cache->ops->system_destroy(prepared->system);
-    if (prepared->group >= 0 && !prepared->extra_bad) ps_run_group_close(cache->run, prepared->group);
+    if (prepared->has_group_open) ps_run_group_close(cache->run, prepared->group);
     free(prepared->extra_bad);
     free(prepared->weights);
     ps_plan_free(&prepared->own_plan);
@@ -55,26 +55,37 @@ done:
 
 static ps_code plan_shared(const ps_system_cache *cache, ps_prepared_system *prepared, int64_t group, ps_error *error) {
     PS_TRY(ps_run_group_open(cache->job, cache->run, group, error));
+    prepared->has_group_open = true;
     prepared->plan = &cache->run->groups[group].plan;
     return PS_OK;
 }
 
+/* Once more without the other system where memory does not do for both. */
+static ps_code create(ps_system_cache *cache, ps_prepared_system *prepared, ps_prepared_system *other, ps_error *error) {
+    ps_error reason = {0};
+    const ps_system_desc *desc = &prepared->plan->desc;
+    ps_code code = cache->ops->system_create(cache->backend, desc, cache->methods, &prepared->system, &reason);
+    if (code == PS_E_MEMORY && other->system) {
+        drop(cache, other);
+        return cache->ops->system_create(cache->backend, desc, cache->methods, &prepared->system, error);
+    }
+    if (code != PS_OK && error) *error = reason;
+    return code;
+}
+
 ps_code ps_system_cache_get(ps_system_cache *cache, int64_t group, const uint8_t *extra_bad, ps_prepared_system **found, ps_error *error) {
-    ps_prepared_system *prepared = extra_bad ? &cache->special : &cache->shared;
+    ps_prepared_system *prepared = extra_bad ? &cache->special : &cache->shared, *other = extra_bad ? &cache->shared : &cache->special;
+    ps_code code = PS_OK;
     *found = prepared;
     bool at_hand = prepared->group == group && prepared->system;
     if (at_hand && (!extra_bad || memcmp(prepared->extra_bad, extra_bad, detector_pixels(cache->run)) == 0)) return PS_OK;
     drop(cache, prepared);
-    if (cache->job->memory_budget_GiB > 0) drop(cache, extra_bad ? &cache->shared : &cache->special); /* it was planned for one */
+    if (cache->job->memory_budget_GiB > 0) drop(cache, other); /* it was planned for one */
     prepared->group = group;
-    PS_TRY(extra_bad ? plan_special(cache, prepared, group, extra_bad, error) : plan_shared(cache, prepared, group, error));
-    ps_error reason = {0};
-    ps_code code = cache->ops->system_create(cache->backend, &prepared->plan->desc, cache->methods, &prepared->system, &reason);
-    if (code == PS_E_MEMORY) {
-        drop(cache, extra_bad ? &cache->shared : &cache->special);
-        return cache->ops->system_create(cache->backend, &prepared->plan->desc, cache->methods, &prepared->system, error);
-    }
-    if (code != PS_OK && error) *error = reason;
+    PS_GO(extra_bad ? plan_special(cache, prepared, group, extra_bad, error) : plan_shared(cache, prepared, group, error));
+    PS_GO(create(cache, prepared, other, error));
+done:
+    if (code != PS_OK) drop(cache, prepared);
     return code;
 }
 

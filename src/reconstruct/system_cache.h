@@ -10,6 +10,7 @@ typedef struct {
     ps_plan own_plan;     /* with further pixels left out */
     uint8_t *extra_bad;   /* [detector pixels], what is left out beyond the group's mask; NULL: nothing */
     ps_system *system;
+    bool has_group_open;  /* plan is the group's, and this system has opened it */
     bool is_prepared;
     double *weights;      /* [n_active], once prepared */
     double dose;          /* of the pattern the weights come from */
@@ -31,7 +32,7 @@ void ps_system_cache_free(ps_system_cache *cache);
 
 /* The system of a group, with extra_bad ([detector pixels], or NULL) left out as well; built when it is not at hand, which drops the one
  * that stood in its place, and the other of the two where both do not fit into memory or the job's budget. Frames of a dropped system must be
- * gone. */
+ * gone. On error its place is empty. */
 ps_code ps_system_cache_get(ps_system_cache *cache, int64_t group, const uint8_t *extra_bad, ps_prepared_system **prepared, ps_error *error);
 /* Weights, then N and eigenbasis, unless prepared already. mean: [n_active of the prepared plan] of the frame in hand, used where the group
  * has no measured mean pattern. */
