@@ -96,8 +96,9 @@ ps_code ps_cluster_gather_lines(const ps_cluster *cluster, const char *line, cha
     PS_GO(PS_MPI(error, MPI_Gather(mine, LINE_BYTES, MPI_BYTE, all, LINE_BYTES, MPI_BYTE, 0, cluster->communicator)));
     if (cluster->rank == 0) {
         *lines = join_lines(all, cluster->n_ranks);
-        PS_GO_ALLOC(error, *lines);
+        if (!*lines) code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for one line per rank");
     }
+    code = ps_cluster_agree(cluster, code, error);
 done:
     free(all);
     return code;

@@ -1,18 +1,19 @@
 #include "cluster/stop.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "core/log.h"
 
-static volatile sig_atomic_t signal_seen;
+static atomic_int signal_seen; /* lock-free: written by handlers, read by any thread */
 static double end_s; /* 0: no limit */
 static char limit_text[48];
 
 static void on_signal(int number) {
-    if (number == SIGINT && signal_seen == SIGINT) _exit(130);
-    signal_seen = number;
+    if (number == SIGINT && atomic_load(&signal_seen) == SIGINT) _exit(130);
+    atomic_store(&signal_seen, number);
 }
 
 void ps_stop_install(double max_hours) {
@@ -25,10 +26,10 @@ void ps_stop_install(double max_hours) {
     snprintf(limit_text, sizeof limit_text, "time limit of %g h", max_hours);
 }
 
-bool ps_stop_wanted(void) { return signal_seen != 0 || (end_s > 0 && ps_seconds() >= end_s); }
+bool ps_stop_wanted(void) { return atomic_load(&signal_seen) != 0 || (end_s > 0 && ps_seconds() >= end_s); }
 
 const char *ps_stop_reason(void) {
-    switch (signal_seen) {
+    switch (atomic_load(&signal_seen)) {
     case SIGTERM: return "SIGTERM";
     case SIGINT: return "SIGINT";
     case SIGUSR1: return "SIGUSR1";

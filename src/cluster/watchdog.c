@@ -53,6 +53,9 @@ void ps_watchdog_start(double patience_s) {
     stopping = false;
     ps_watchdog_beat("start", -1);
     running = pthread_create(&thread, NULL, watch, NULL) == 0;
+    if (running) return;
+    pthread_cond_destroy(&wake);
+    ps_log(PS_LOG_WARNING, "cannot start the thread that warns of a lack of progress: nothing will be said of it");
 }
 
 void ps_watchdog_stop(void) {

@@ -10,6 +10,7 @@
 #include "cluster/watchdog.h"
 #include "core/lock.h"
 #include "core/log.h"
+#include "reconstruct/blame.h"
 #include "reconstruct/frame_solve.h"
 
 enum { MAX_BATCH = 32 };
@@ -73,8 +74,12 @@ static ps_code fail_item(worker *w, item *it, const ps_error *reason, ps_error *
     return resolve(w, it, error);
 }
 
-/* Errors that are the device's, not the frame's, end this rank's work. */
-static bool is_frame_error(ps_code code) { return code != PS_E_DEVICE && code != PS_E_BACKEND && code != PS_E_INTERRUPTED && code != PS_E_MPI; }
+/* An error met with a frame in hand fails the frame or is returned, to end this rank's work: see reconstruct/blame.h. */
+static ps_code settle(worker *w, item *it, ps_code code, const ps_error *reason, ps_error *error) {
+    if (ps_blames_frame(code)) return fail_item(w, it, reason, error);
+    if (error) *error = *reason;
+    return code;
+}
 
 /* ---- taking and loading ------------------------------------------------------------------------------------------------------- */
 
@@ -167,9 +172,9 @@ static ps_code load_item(worker *w, item *it, ps_prepared_system *prepared, ps_e
     PS_GO(w->work->ops->frame_create(prepared->system, w->work->run->dtype, &it->counts, error));
     PS_GO(begin_loading(w, it->place, error));
     code = put_chunks(w, it, error);
+    if (code != PS_OK) ps_loader_cancel(w->work->loader);
     it->seconds[PS_STAGE_READ] += ps_loader_seconds(w->work->loader);
     it->found = ps_loader_found(w->work->loader);
-    if (code != PS_OK) ps_loader_cancel(w->work->loader);
     w->loading = -1;
     if (code != PS_OK) goto done;
     if (it->extra_bad && !prepared->extra_bad) goto done; /* its means are not finite, and not needed */
@@ -183,7 +188,7 @@ done:
 
 /* ---- computing ---------------------------------------------------------------------------------------------------------------- */
 
-static ps_code write_prepared(const worker *w, const ps_prepared_system *prepared, ps_error *error) {
+static ps_code write_prepared(const worker *w, const ps_prepared_system *prepared, bool *write_failed, ps_error *error) {
     ps_device_info info = {0};
     bool poisson = w->work->job->weights == PS_WEIGHTS_POISSON;
     ps_output_prepared record = {.weights = prepared->weights,
@@ -202,16 +207,21 @@ static ps_code write_prepared(const worker *w, const ps_prepared_system *prepare
     ps_hdf5_lock();
     ps_code code = ps_output_write_prepared(w->work->output, prepared->group, &record, error);
     ps_hdf5_unlock();
+    *write_failed = code != PS_OK && !ps_output_blames_frame(code);
     return code;
 }
 
-static ps_code prepare(worker *w, item *it, ps_prepared_system *prepared, ps_error *error) {
+/* *write_failed: the error is the output's, not the frame's. */
+static ps_code prepare(worker *w, item *it, ps_prepared_system *prepared, bool *write_failed, ps_error *error) {
     if (prepared->is_prepared) return PS_OK;
     double begin_s = ps_seconds();
     ps_watchdog_beat("prepare", (long)it->frame);
     PS_TRY(ps_system_cache_prepare(&w->cache, prepared, it->mean, error));
     it->seconds[PS_STAGE_PREPARE] += ps_seconds() - begin_s;
-    return prepared->extra_bad ? PS_OK : write_prepared(w, prepared, error);
+    if (prepared->extra_bad) return PS_OK;
+    ps_code code = write_prepared(w, prepared, write_failed, error);
+    if (code != PS_OK) prepared->is_prepared = false; /* the next frame is to write it, or to meet the same error */
+    return code;
 }
 
 static ps_code reduce(worker *w, item *const *items, int64_t n, ps_error *error) {
@@ -232,7 +242,7 @@ static int64_t peak_memory_bytes(void) {
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : 0;
 }
 
-/* Solves and writes a reduced frame. *written_failed: the error is the output's, not the frame's. */
+/* Solves and writes a reduced frame. *write_failed: the error is the output's, not the frame's. */
 static ps_code finish(worker *w, item *it, const ps_plan *plan, bool *write_failed, ps_error *error) {
     ps_frame_result result = {.dose = it->dose,
                               .n_excluded = it->n_excluded,
@@ -251,7 +261,7 @@ static ps_code finish(worker *w, item *it, const ps_plan *plan, bool *write_fail
     ps_hdf5_lock();
     ps_code code = ps_output_write_frame(w->work->output, it->frame, &result, error);
     ps_hdf5_unlock();
-    *write_failed = code != PS_OK && code != PS_E_NUMERIC;
+    *write_failed = code != PS_OK && !ps_output_blames_frame(code);
     PS_TRY(code);
     w->summary->n_done++;
     return resolve(w, it, error);
@@ -260,21 +270,22 @@ static ps_code finish(worker *w, item *it, const ps_plan *plan, bool *write_fail
 /* Reduces, solves and writes items; the frames' own errors fail the frame they belong to. */
 static ps_code compute(worker *w, item *const *items, int64_t n, ps_prepared_system *prepared, ps_error *error) {
     ps_error reason = {0};
-    ps_code code = prepare(w, items[0], prepared, &reason);
+    bool write_failed = false;
+    ps_code code = prepare(w, items[0], prepared, &write_failed, &reason);
     if (code == PS_OK && !ps_stop_wanted()) code = reduce(w, items, n, &reason);
     if (code == PS_OK && ps_stop_wanted()) code = PS_FAIL(&reason, PS_E_INTERRUPTED, "%s", ps_stop_reason());
-    if (code != PS_OK && n > 1 && is_frame_error(code)) { /* one of them: find out which */
+    bool may_work_alone = !write_failed && (ps_blames_frame(code) || code == PS_E_MEMORY);
+    if (code != PS_OK && n > 1 && may_work_alone) { /* one of them: find out which; or all at once are too many */
         for (int64_t i = 0; i < n; i++) PS_TRY(compute(w, &items[i], 1, prepared, error));
         return PS_OK;
     }
     for (int64_t i = 0; i < n; i++) {
-        bool write_failed = false;
         if (code == PS_OK) code = finish(w, items[i], prepared->plan, &write_failed, &reason);
-        if (code != PS_OK && (write_failed || !is_frame_error(code))) {
+        if (write_failed) {
             if (error) *error = reason;
             return code;
         }
-        if (code != PS_OK) PS_TRY(fail_item(w, items[i], &reason, error));
+        if (code != PS_OK) PS_TRY(settle(w, items[i], code, &reason, error));
         code = PS_OK;
         ps_error_clear(&reason);
     }
@@ -293,10 +304,7 @@ static ps_code compute_special(worker *w, item *it, ps_error *error) {
            (long long)invalid->n_nonfinite);
     ps_code code = ps_system_cache_get(&w->cache, group_of(w, it->place), it->extra_bad, &prepared, &reason);
     if (code == PS_OK) code = load_item(w, it, prepared, &reason);
-    if (code == PS_OK) return compute(w, &it, 1, prepared, error);
-    if (is_frame_error(code)) return fail_item(w, it, &reason, error);
-    if (error) *error = reason;
-    return code;
+    return code == PS_OK ? compute(w, &it, 1, prepared, error) : settle(w, it, code, &reason, error);
 }
 
 /* Loads every frame of the batch into the group's system; *ready: those without markers. */
@@ -306,12 +314,8 @@ static ps_code load_batch(worker *w, ps_prepared_system *prepared, item **ready,
         item *it = &w->batch[i];
         ps_error reason = {0};
         ps_code code = load_item(w, it, prepared, &reason);
-        if (code != PS_OK && !is_frame_error(code)) {
-            if (error) *error = reason;
-            return code;
-        }
         if (code != PS_OK) {
-            PS_TRY(fail_item(w, it, &reason, error));
+            PS_TRY(settle(w, it, code, &reason, error));
         } else if (it->extra_bad) {
             w->work->ops->frame_destroy(it->counts);
             it->counts = NULL;
@@ -326,7 +330,12 @@ static ps_code process_batch(worker *w, ps_error *error) {
     item *ready[MAX_BATCH];
     int64_t n_ready;
     ps_prepared_system *prepared = NULL;
-    PS_TRY(ps_system_cache_get(&w->cache, group_of(w, w->batch[0].place), NULL, &prepared, error));
+    ps_error reason = {0};
+    ps_code code = ps_system_cache_get(&w->cache, group_of(w, w->batch[0].place), NULL, &prepared, &reason);
+    if (code != PS_OK) {
+        for (int64_t i = 0; i < w->n_batch; i++) PS_TRY(settle(w, &w->batch[i], code, &reason, error));
+        return PS_OK;
+    }
     PS_TRY(load_batch(w, prepared, ready, &n_ready, error));
     PS_TRY(read_ahead(w, error));
     if (n_ready > 0) PS_TRY(compute(w, ready, n_ready, prepared, error));
@@ -338,13 +347,22 @@ static ps_code process_batch(worker *w, ps_error *error) {
 /* ---- the loop ----------------------------------------------------------------------------------------------------------------- */
 
 /* Gives back what this rank holds and leaves; the others go on. */
-static void hand_over(worker *w) {
-    ps_error ignored = {0};
-    for (int64_t i = 0; i < w->n_batch; i++)
-        if (!w->batch[i].resolved) ps_queue_give_back(w->work->queue, w->batch[i].place, &ignored);
-    if (w->ahead >= 0) ps_queue_give_back(w->work->queue, w->ahead, &ignored);
-    ps_queue_leave(w->work->queue, &ignored);
+static ps_code hand_over(worker *w, ps_error *error) {
     w->summary->lost = true;
+    for (int64_t i = 0; i < w->n_batch; i++)
+        if (!w->batch[i].resolved) PS_TRY(ps_queue_give_back(w->work->queue, w->batch[i].place, error));
+    if (w->ahead >= 0) PS_TRY(ps_queue_give_back(w->work->queue, w->ahead, error));
+    return ps_queue_leave(w->work->queue, error);
+}
+
+/* Tells the others that this rank ends early. Where MPI fails they would wait for its frames for ever, so all end. */
+static void end_early(worker *w, ps_code code, const ps_error *reason) {
+    ps_code told = code;
+    if (code == PS_E_INTERRUPTED) told = ps_queue_stop(w->work->queue, NULL);
+    else if (code != PS_E_MPI) told = hand_over(w, NULL);
+    if (told == PS_OK) return;
+    ps_log(PS_LOG_ERROR, "this rank cannot go on and cannot tell the others: all ranks end, --resume goes on: %s", reason->text);
+    MPI_Abort(w->work->cluster->communicator, ps_code_exit_status(told));
 }
 
 /* Nothing to take now: waits until something is given back or all is finished. */
@@ -374,14 +392,14 @@ static ps_code work_loop(worker *w, ps_error *error) {
 
 ps_code ps_work_through(const ps_work *work, ps_work_summary *summary, ps_error *error) {
     worker w = {.work = work, .summary = summary, .ahead = -1, .loading = -1};
-    ps_error ignored = {0};
+    ps_error reason = {0};
     *summary = (ps_work_summary){0};
     ps_system_cache_init(&w.cache, work->job, work->run, work->group_mean, work->ops, work->backend);
     if (work->cluster->rank == 0) w.progress = ps_progress_begin("reconstructing", work->n_places, 10);
-    ps_code code = ps_frame_solver_create(work->job, work->run->image_rows, work->run->image_columns, &w.solver, error);
-    if (code == PS_OK) code = work_loop(&w, error);
-    if (code == PS_E_INTERRUPTED) ps_queue_stop(work->queue, &ignored);
-    else if (code != PS_OK) hand_over(&w);
+    ps_code code = ps_frame_solver_create(work->job, work->run->image_rows, work->run->image_columns, &w.solver, &reason);
+    if (code == PS_OK) code = work_loop(&w, &reason);
+    if (code != PS_OK) end_early(&w, code, &reason);
+    if (code != PS_OK && error) *error = reason;
     for (int64_t i = 0; i < w.n_batch; i++) forget_item(&w, &w.batch[i]);
     ps_loader_cancel(work->loader);
     ps_progress_end(w.progress);

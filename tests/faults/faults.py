@@ -327,24 +327,75 @@ def test_library(series, choose, arguments, count):
 
 
 def test_device(series, choose, arguments, count):
-    def lose(ranks, after, allowed, what, n_ranks=2):
-        os.environ.update(PS_LOST_RANKS=str(ranks), PS_LOST_AFTER=str(after))
-        return check(series.run(series.folder / "lost.h5", ["--resume"], ranks=n_ranks), allowed, what)
+    output = series.folder / "lost.h5"
+
+    def lose(ranks, after, allowed, what, n_ranks=2, fault="device"):
+        os.environ.update(PS_LOST=fault, PS_LOST_RANKS=str(ranks), PS_LOST_AFTER=str(after))
+        return check(series.run(output, ["--resume"], ranks=n_ranks), allowed, what)
+
+    def expect_states(expected, what, text):
+        states = series.check_truth(output)
+        if states != expected:
+            raise Failure(f"{what}: states {states}, expected {expected}:\n{text}")
+
+    def finish_it(what):
+        lose(0, 0, [0], f"resume after {what}")
+        expect_states([DONE] * N_FRAMES, f"resume after {what}", "")
+        output.unlink()
 
     for ranks, after in ((2, 0), (2, 2), (1, 1)):
         what = f"ranks of mask {ranks} lose their device after {after} frames"
         text = lose(ranks, after, [0], what)
         expect_text(text, ["gave its frames back: the device fell off the bus"], what)
-        if series.check_truth(series.folder / "lost.h5") != [DONE] * N_FRAMES:
-            raise Failure(f"{what}: the other rank has not done their frames:\n{text}")
+        expect_states([DONE] * N_FRAMES, what, text)
         count(what, True)
-        (series.folder / "lost.h5").unlink()
+        output.unlink()
     lose(7, 1, [1], "every device is lost", n_ranks=3)
-    n_done = series.check_truth(series.folder / "lost.h5").count(DONE)
+    n_done = series.check_truth(output).count(DONE)
     if not 0 < n_done < N_FRAMES:
         raise Failure(f"every device lost: {n_done} frames done, expected some")
-    lose(0, 0, [0], "resume after every device was lost")
+    finish_it("every device was lost")
     count(f"every device lost after {n_done} frames: exit 1", True)
+
+    for n_ranks in (1, 3):
+        what = f"a group's system cannot be made, {n_ranks} ranks"
+        text = lose(7, 0, [3], what, n_ranks, "system")
+        expect_text(text, ["failed: these optics make no system"], what)
+        expect_states([FAILED] * N_FRAMES, what, text)
+        count(f"{what}: its frames failed", True)
+        output.unlink()
+        what = f"no memory for a system, {n_ranks} ranks"
+        text = lose(7, 0, [1], what, n_ranks, "memory")
+        expect_text(text, ["gave its frames back: no memory for a system"], what)
+        expect_states([PENDING] * N_FRAMES, what, text)
+        finish_it(what)
+        count(f"{what}: no frame was blamed", True)
+        what = f"memory for one frame at a time, {n_ranks} ranks"
+        expect_states([DONE] * N_FRAMES, what, lose(7, 0, [0], what, n_ranks, "batch"))
+        count(f"{what}: all done", True)
+        output.unlink()
+    what = "no memory for a system on one of three ranks"
+    text = lose(2, 0, [0], what, 3, "memory")
+    expect_states([DONE] * N_FRAMES, what, text)
+    count(f"{what}: the others did its frames", True)
+    output.unlink()
+    what = "the first scales are not numbers"
+    text = lose(1, 2, [3], what, 1, "scales")  # for the batch, then for its first frame alone
+    if series.check_truth(output).count(FAILED) != 1:
+        raise Failure(f"{what}: expected one failed frame:\n{text}")
+    with h5py.File(output, "r") as file, h5py.File(series.expected_path, "r") as expected:
+        for name in ("weights", "scale_phase"):
+            if file["entry/optics_0"][name][()].tobytes() != expected["entry/optics_0"][name][()].tobytes():
+                raise Failure(f"{what}: optics_0/{name} is not written by the next frame")
+    count(f"{what}: one frame failed, the next has them written", True)
+    output.unlink()
+    for ranks, after in ((2, 1), (1, 9), (4, 20)):
+        what = f"MPI fails in look {after} at the queue on ranks of mask {ranks}"
+        text = lose(ranks, after, [1], what, 3, "queue")
+        expect_text(text, ["cannot go on and cannot tell the others"], what)
+        series.check_truth(output)
+        finish_it(what)
+        count(f"{what}: all ranks ended, resumed", True)
 
 
 def states_of(path):
@@ -370,7 +421,7 @@ def main():
         print(f"  survived: {text}", flush=True)
 
     with tempfile.TemporaryDirectory(prefix="ptyseries-faults-") as folder:
-        os.environ.update(PS_LOST_RANKS="0", PS_LOST_AFTER="0")
+        os.environ.update(PS_LOST="device", PS_LOST_RANKS="0", PS_LOST_AFTER="0")
         try:
             series = Series(arguments, Path(folder))
             groups[arguments.group](series, random.Random(arguments.seed), arguments, count)
