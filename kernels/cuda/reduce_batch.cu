@@ -79,6 +79,7 @@ static ps_code fill_store(ps_cuda_frame *frame, int64_t place, int64_t first_til
     ps_cuda_workspace *workspace = &frame->system->workspace;
     bool whole = n_tiles == frame->system->layout.n_tiles;
     if (whole && workspace->owner[place] == frame->serial) return PS_OK;
+    if (place < workspace->n_owners) workspace->owner[place] = 0; /* what fails half way leaves nobody's spectra there */
     PS_TRY(ps_cuda_spectra(frame, first_tile, n_tiles, workspace->spectra + place * frame_stride, error));
     if (whole) workspace->owner[place] = frame->serial;
     return PS_OK;
