@@ -1,5 +1,6 @@
 #include "reconstruct/worker.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,7 @@ typedef struct {
     ps_work_summary *summary;
     item batch[MAX_BATCH];
     int64_t n_batch;
+    int64_t frames_at_once; /* as planned, and fewer once an allocation has failed */
     int64_t ahead;   /* a place taken for the next batch; -1: none */
     int64_t loading; /* the place the loader reads; -1: idle */
 } worker;
@@ -73,8 +75,10 @@ static ps_code fail_item(worker *w, item *it, const ps_error *reason, ps_error *
     return resolve(w, it, error);
 }
 
-/* Errors that are the device's, not the frame's, end this rank's work. */
-static bool is_frame_error(ps_code code) { return code != PS_E_DEVICE && code != PS_E_BACKEND && code != PS_E_INTERRUPTED && code != PS_E_MPI; }
+/* Errors that are the device's, not the frame's, end this rank's work; an allocation that fails says nothing of a frame yet: see process. */
+static bool is_frame_error(ps_code code) {
+    return code != PS_E_DEVICE && code != PS_E_BACKEND && code != PS_E_INTERRUPTED && code != PS_E_MPI && code != PS_E_MEMORY;
+}
 
 /* ---- taking and loading ------------------------------------------------------------------------------------------------------- */
 
@@ -90,7 +94,7 @@ static ps_code take_batch(worker *w, ps_error *error) {
     w->n_batch = 0;
     PS_TRY(ps_queue_remaining(w->work->queue, &remaining, error));
     int64_t fair = remaining / (2 * w->work->cluster->n_ranks) + 1;
-    int64_t most = w->work->frames_per_batch < fair ? w->work->frames_per_batch : fair;
+    int64_t most = w->frames_at_once < fair ? w->frames_at_once : fair;
     if (most > MAX_BATCH) most = MAX_BATCH;
     while (w->n_batch < most) {
         PS_TRY(take(w, &place, error));
@@ -299,11 +303,12 @@ static ps_code compute_special(worker *w, item *it, ps_error *error) {
     return code;
 }
 
-/* Loads every frame of the batch into the group's system; *ready: those without markers. */
-static ps_code load_batch(worker *w, ps_prepared_system *prepared, item **ready, int64_t *n_ready, ps_error *error) {
+/* Loads frames into their group's system; *ready: those without markers. */
+static ps_code load_all(worker *w, item *const *items, int64_t n, ps_prepared_system *prepared, item **ready, int64_t *n_ready,
+                        ps_error *error) {
     *n_ready = 0;
-    for (int64_t i = 0; i < w->n_batch; i++) {
-        item *it = &w->batch[i];
+    for (int64_t i = 0; i < n; i++) {
+        item *it = items[i];
         ps_error reason = {0};
         ps_code code = load_item(w, it, prepared, &reason);
         if (code != PS_OK && !is_frame_error(code)) {
@@ -322,17 +327,58 @@ static ps_code load_batch(worker *w, ps_prepared_system *prepared, item **ready,
     return PS_OK;
 }
 
-static ps_code process_batch(worker *w, ps_error *error) {
+/* Frames of one group from their recordings to the output. PS_E_MEMORY leaves some of them as they are, unresolved. */
+static ps_code attempt(worker *w, item *const *items, int64_t n, ps_error *error) {
     item *ready[MAX_BATCH];
     int64_t n_ready;
     ps_prepared_system *prepared = NULL;
-    PS_TRY(ps_system_cache_get(&w->cache, group_of(w, w->batch[0].place), NULL, &prepared, error));
-    PS_TRY(load_batch(w, prepared, ready, &n_ready, error));
+    PS_TRY(ps_system_cache_get(&w->cache, group_of(w, items[0]->place), NULL, &prepared, error));
+    PS_TRY(load_all(w, items, n, prepared, ready, &n_ready, error));
     PS_TRY(read_ahead(w, error));
     if (n_ready > 0) PS_TRY(compute(w, ready, n_ready, prepared, error));
-    for (int64_t i = 0; i < w->n_batch; i++)
-        if (w->batch[i].extra_bad) PS_TRY(compute_special(w, &w->batch[i], error));
+    for (int64_t i = 0; i < n; i++)
+        if (items[i]->extra_bad) PS_TRY(compute_special(w, items[i], error));
     return PS_OK;
+}
+
+/* Puts down the frames that are not done, which come first in items then, and frees what is kept for later. Returns how many. */
+static int64_t make_room(worker *w, item **items, int64_t n) {
+    int64_t n_left = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (items[i]->resolved) continue;
+        forget_item(w, items[i]);
+        items[i]->n_excluded = 0;
+        items[n_left++] = items[i];
+    }
+    ps_system_cache_drop(&w->cache);
+    malloc_trim(0);
+    return n_left;
+}
+
+/* Attempts n frames; where memory does not do for them, half of them at a time, and a frame alone once more with everything else freed. */
+static ps_code process(worker *w, item **items, int64_t n, bool again, ps_error *error) {
+    ps_error reason = {0};
+    ps_code code = attempt(w, items, n, &reason);
+    if (code == PS_OK) return PS_OK;
+    if (code != PS_E_MEMORY) return PS_FAIL(error, code, "%s", reason.text);
+    n = make_room(w, items, n);
+    if (n == 0) return PS_OK;
+    if (n == 1 && again) {
+        ps_error_prefix(&reason, "out of memory with this frame alone; --resume --retry-failed with fewer ranks on a node, or more memory, may do it");
+        return fail_item(w, items[0], &reason, error);
+    }
+    int64_t half = (n + 1) / 2;
+    if (w->frames_at_once > half) w->frames_at_once = half;
+    ps_log(PS_LOG_WARNING, "not enough memory for frame %lld%s (%s): trying again with %lld at a time", (long long)items[0]->frame,
+           n > 1 ? " and those with it" : "", reason.text, (long long)half);
+    PS_TRY(process(w, items, half, n == 1, error));
+    return n > half ? process(w, items + half, n - half, false, error) : PS_OK;
+}
+
+static ps_code process_batch(worker *w, ps_error *error) {
+    item *items[MAX_BATCH];
+    for (int64_t i = 0; i < w->n_batch; i++) items[i] = &w->batch[i];
+    return process(w, items, w->n_batch, false, error);
 }
 
 /* ---- the loop ----------------------------------------------------------------------------------------------------------------- */
@@ -373,10 +419,11 @@ static ps_code work_loop(worker *w, ps_error *error) {
 }
 
 ps_code ps_work_through(const ps_work *work, ps_work_summary *summary, ps_error *error) {
-    worker w = {.work = work, .summary = summary, .ahead = -1, .loading = -1};
+    worker w = {.work = work, .summary = summary, .frames_at_once = work->frames_per_batch, .ahead = -1, .loading = -1};
     ps_error ignored = {0};
     *summary = (ps_work_summary){0};
     ps_system_cache_init(&w.cache, work->job, work->run, work->group_mean, work->ops, work->backend);
+    w.cache.two_systems = work->two_systems;
     if (work->cluster->rank == 0) w.progress = ps_progress_begin("reconstructing", work->n_places, 10);
     ps_code code = ps_frame_solver_create(work->job, work->run->image_rows, work->run->image_columns, &w.solver, error);
     if (code == PS_OK) code = work_loop(&w, error);
