@@ -86,9 +86,9 @@ static bool asked_of_slurm(char *const *environment, char *by, size_t bytes) {
 
 void ps_binding_read_evidence(char *const *environment, int n_arguments, char *const *launcher, ps_binding_evidence *evidence) {
     const char *granted = value_of(environment, "SLURM_CPUS_ON_NODE");
-    bool by_mpirun = value_of(environment, "OMPI_COMM_WORLD_RANK") || value_of(environment, "PMI_RANK") || value_of(environment, "MV2_COMM_WORLD_RANK");
+    bool by_mpirun = value_of(environment, "OMPI_COMM_WORLD_RANK") || value_of(environment, "MV2_COMM_WORLD_RANK");
     bool by_srun = !by_mpirun && value_of(environment, "SLURM_STEP_ID") && value_of(environment, "SLURM_PROCID");
-    *evidence = (ps_binding_evidence){.launched = by_mpirun || by_srun || value_of(environment, "PMIX_RANK"), .n_granted = granted ? atoi(granted) : 0};
+    *evidence = (ps_binding_evidence){.launched = by_mpirun || by_srun || value_of(environment, "PMIX_RANK") || value_of(environment, "PMI_RANK"), .n_granted = granted ? atoi(granted) : 0};
     evidence->asked = asked_by_variable(environment, evidence->by, sizeof evidence->by);
     if (!evidence->asked && by_srun) evidence->asked = asked_of_slurm(environment, evidence->by, sizeof evidence->by);
     for (int i = 0; i < n_arguments && !evidence->asked; i++) {
