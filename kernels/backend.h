@@ -111,6 +111,7 @@ typedef struct {
     char precision[64];  /* how N is accumulated: "float64", "float32 products, float64 sums", ... */
     char versions[256];  /* driver, runtime, libraries, instruction set */
     size_t memory_bytes; /* of the device, in all */
+    size_t budget_bytes; /* of the device's memory, what this backend may take; 0: it computes in the host's */
     int n_threads;
 } ps_device_info;
 
@@ -186,6 +187,8 @@ extern const ps_backend_ops ps_backend_cpu_fast;
 extern const ps_backend_ops ps_backend_cuda;
 /* Devices the CUDA runtime shows (CUDA_VISIBLE_DEVICES applied); PS_E_BACKEND with the driver's reason when there are none. */
 ps_code ps_cuda_device_count(int *count, ps_error *error);
+/* The device's place on the PCI bus, "0000:3B:00.0"; "" when it is not known. */
+void ps_cuda_device_bus(int device, char *text, int bytes);
 #endif
 
 #ifdef __cplusplus

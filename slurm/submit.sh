@@ -130,8 +130,18 @@ fill_sizes() {
     fill_gpus "$ranks"
 }
 
+# Of the host's memory, on one rank: what a run takes that nothing bounds but the job's own budget.
+rank_mebibytes() {
+    local counted="counter_bytes frame_bytes host_bytes" name all=0
+    [ -z "$(plan_value unbounded_host_bytes)" ] || counted=unbounded_host_bytes
+    [ -z "$(plan_value memory_bytes)" ] || counted=memory_bytes
+    [ "$(plan_value on_device)" != true ] || [ "$counted" = unbounded_host_bytes ] || counted=host_bytes
+    for name in $counted; do all=$((all + $(mebibytes "$name"))); done
+    echo "$all"
+}
+
 # A quarter more than the plan says, and half a GiB a rank for libraries.
-memory_of_node() { echo "$((($(mebibytes peak_bytes) * 5 / 4 + 512) * $1))M"; }
+memory_of_node() { echo "$((($(rank_mebibytes) * 5 / 4 + 512) * $1))M"; }
 
 fill_gpus() {
     local gpus=${option[gpus-per-node]:-}
@@ -155,7 +165,7 @@ time_limit() {
 
 summary() {
     printf '# %s frames on %s x %s ranks; %s MiB a rank; output %s MiB; backend %s' "$(plan_value n_frames)" "$(directive nodes)" \
-        "$(directive ntasks-per-node)" "$(mebibytes peak_bytes)" "$(mebibytes output_bytes)" "$(plan_value backend)"
+        "$(directive ntasks-per-node)" "$(rank_mebibytes)" "$(mebibytes output_bytes)" "$(plan_value backend)"
 }
 
 mebibytes() { echo $((($(plan_value "$1") + 1048575) >> 20)); }

@@ -25,6 +25,12 @@ ps_code ps_cuda_device_count(int *count, ps_error *error) {
                    runtime / 1000, runtime % 1000 / 10, visible ? "is " : "is not set", visible ? visible : "");
 }
 
+void ps_cuda_device_bus(int device, char *text, int bytes) {
+    if (cudaDeviceGetPCIBusId(text, bytes, device) == cudaSuccess) return;
+    cudaGetLastError();
+    text[0] = '\0';
+}
+
 static ps_code describe_device(ps_cuda_backend *backend, ps_error *error) {
     cudaDeviceProp properties;
     int driver = 0, runtime = 0, fft = 0, ratio = 0, shared = 0;
@@ -65,6 +71,7 @@ static ps_code open_device(ps_cuda_backend *backend, const ps_backend_options *o
                        (double)free_bytes / (1 << 30), (double)reserve_bytes / (1 << 30));
     size_t n_sharing = options->n_sharing > 1 ? (size_t)options->n_sharing : 1;
     backend->budget_bytes = options->memory_budget_bytes ? options->memory_budget_bytes : (free_bytes - reserve_bytes) / n_sharing;
+    backend->info.budget_bytes = backend->budget_bytes;
     PS_TRY(PS_CUDA(error, cudaStreamCreateWithFlags(&backend->compute, cudaStreamNonBlocking)));
     PS_TRY(PS_CUDA(error, cudaStreamCreateWithFlags(&backend->side, cudaStreamNonBlocking)));
     PS_TRY(PS_CUDA(error, cudaStreamCreateWithFlags(&backend->upload, cudaStreamNonBlocking)));

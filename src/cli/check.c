@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/check_report.h"
 #include "cli/check_time.h"
@@ -52,10 +53,10 @@ const char *ps_check_task_name(ps_task task) {
 /* A plan needs no device: where none is visible, the cuda backend can still say what it would take. */
 static ps_code choose_backend(ps_check_report *report, ps_error *error) {
     const ps_job *job = &report->job;
-    ps_backend_options ignored;
     ps_error reason = {0};
-    ps_code code = ps_backend_choose(job, 0, 1, &report->ops, &ignored, &reason);
+    ps_code code = ps_backend_choose(job, 0, 1, &report->ops, &report->backend_options, &reason);
     report->backend_note = strcmp(job->backend, "auto") == 0 ? "chosen automatically on this machine" : "";
+    report->device_is_here = code == PS_OK;
     if (code == PS_OK) return PS_OK;
 #ifdef PS_WITH_CUDA
     if (code == PS_E_BACKEND) {
@@ -66,6 +67,67 @@ static ps_code choose_backend(ps_check_report *report, ps_error *error) {
 #endif
     return PS_FAIL(error, code, "%s", reason.text);
 }
+
+/* ---- memory ------------------------------------------------------------------------------------------------------------------- */
+
+static bool is_on_path(const char *program) {
+    const char *path = getenv("PATH");
+    char full[4096];
+    for (const char *at = path; at && *at; at += strcspn(at, ":"), at += *at == ':') {
+        int length = snprintf(full, sizeof full, "%.*s/%s", (int)strcspn(at, ":"), at, program);
+        if (length < (int)sizeof full && access(full, X_OK) == 0) return true;
+    }
+    return false;
+}
+
+/* A batch system's commands outside of any of its jobs: the job will run on other machines than this one. */
+static bool is_login_node(void) {
+    if (getenv("SLURM_JOB_ID") || getenv("PBS_JOBID") || getenv("LSB_JOBID") || getenv("JOB_ID")) return false;
+    return is_on_path("sbatch") || is_on_path("qsub") || is_on_path("bsub");
+}
+
+/* What the backend may take of a device that is here; 0: of none. */
+static size_t device_bytes(const ps_check_report *report) {
+    ps_backend *backend = NULL;
+    ps_device_info info = {0};
+    if (!report->device_is_here || strcmp(report->ops->name, "cuda") != 0) return 0;
+    if (report->ops->open(&report->backend_options, &backend, NULL) != PS_OK) return 0;
+    report->ops->device_info(backend, &info);
+    report->ops->close(backend);
+    return info.budget_bytes;
+}
+
+static ps_code plan_memory(ps_check_report *report, const ps_memory_share *share, size_t device, ps_error *error) {
+    PS_TRY(ps_run_memory_begin(&report->job, &report->run, report->ops, share, &report->memory, error));
+    return ps_run_memory_finish(&report->job, &report->run, report->ops, share, device, &report->memory, error);
+}
+
+static void look_at_machine(ps_check_report *report) {
+    ps_memory_share_alone(&report->share);
+    report->may_run_elsewhere = is_login_node() || (report->ops && !report->device_is_here);
+}
+
+/* A plan for this machine failed: that is the end, but where the job will run elsewhere a warning. */
+static ps_code judge_machine(ps_check_report *report, ps_code code, const ps_error *reason, ps_error *error) {
+    if (code != PS_OK && (code != PS_E_JOB || !report->may_run_elsewhere)) return PS_FAIL(error, code, "%s", reason->text);
+    snprintf(report->does_not_fit, sizeof report->does_not_fit, "%s", reason->text);
+    return PS_OK;
+}
+
+/* Planned into this machine's memory, for one rank. Where the job will run elsewhere this machine's memory is worth a warning only. */
+static ps_code check_memory(ps_check_report *report, ps_error *error) {
+    ps_error reason = {0};
+    look_at_machine(report);
+    PS_TRY(plan_memory(report, NULL, 0, error));
+    report->unbounded_host_bytes = report->memory.host_bytes;
+    const ps_run_memory unbounded = report->memory;
+    ps_code code = plan_memory(report, &report->share, device_bytes(report), &reason);
+    if (code == PS_OK) return PS_OK;
+    report->memory = unbounded;
+    return judge_machine(report, code, &reason, error);
+}
+
+/* ---- tasks -------------------------------------------------------------------------------------------------------------------- */
 
 static ps_code check_output(ps_check_report *report, ps_error *error) {
     struct stat found;
@@ -97,18 +159,30 @@ static ps_code check_reconstruct(ps_check_report *report, ps_error *error) {
     PS_TRY(choose_backend(report, error));
     PS_TRY(ps_run_plan_build(&report->job, &report->run, error));
     PS_TRY(ps_run_plan_look(&report->job, &report->run, error));
-    PS_TRY(ps_run_plan_memory(&report->job, &report->run, report->ops, &report->memory, error));
+    PS_TRY(check_memory(report, error));
     report->output_bytes = reconstruct_bytes(report);
     return PS_OK;
 }
 
+static ps_code plan_counting(ps_check_report *report, const ps_histogram_plan *plan, ps_error *error) {
+    const ps_histogram_ops *ops = ps_counting_ops(report->ops);
+    const ps_memory_share unlimited = {.bytes = UINT64_MAX};
+    ps_error reason = {0};
+    look_at_machine(report);
+    bool on_host = ops == &ps_histogram_cpu_reference || ops == &ps_histogram_cpu_fast;
+    size_t here = ps_counting_host_budget(&report->job, on_host ? &report->share : &unlimited);
+    ps_code code = ps_histogram_memory_plan(plan, ops, here, &report->counting, &reason);
+    if (code == PS_OK && !report->may_run_elsewhere) return PS_OK;
+    PS_TRY(judge_machine(report, code, &reason, error));
+    return ps_histogram_memory_plan(plan, ops, ps_counting_host_budget(&report->job, &unlimited), &report->counting, error);
+}
+
 static ps_code check_histogram(ps_check_report *report, ps_error *error) {
     ps_histogram_plan plan = {0};
-    size_t budget = (size_t)(report->job.memory_budget_GiB * 1024.0 * 1024.0 * 1024.0);
     PS_TRY(check_output(report, error));
     PS_TRY(choose_backend(report, error));
     PS_TRY(ps_histogram_plan_build(&report->job, &plan, error));
-    ps_code code = ps_histogram_memory_plan(&plan, ps_counting_ops(report->ops), budget, &report->counting, error);
+    ps_code code = plan_counting(report, &plan, error);
     report->counting_rows = plan.rows;
     report->output_bytes = plan.n_pixels * report->job.histogram.n_bins * (int64_t)sizeof(uint64_t);
     report->run = plan.run; /* moved */
@@ -118,7 +192,13 @@ static ps_code check_histogram(ps_check_report *report, ps_error *error) {
 }
 
 static ps_code check_simulate(ps_check_report *report, ps_error *error) {
-    PS_TRY(ps_simulate_check(&report->job, &report->simulate, error));
+    ps_error reason = {0};
+    look_at_machine(report);
+    ps_code code = ps_simulate_check(&report->job, report->share.bytes, &report->simulate, &reason);
+    if (code != PS_OK || report->may_run_elsewhere) {
+        PS_TRY(judge_machine(report, code, &reason, error));
+        PS_TRY(ps_simulate_check(&report->job, UINT64_MAX, &report->simulate, error));
+    }
     report->output_bytes = report->simulate.bytes_per_frame * report->job.simulate.n_frames;
     return PS_OK;
 }

@@ -91,13 +91,29 @@ static void add_time(cJSON *root, const ps_check_report *report) {
 
 static void add_memory(cJSON *root, const ps_check_report *report) {
     cJSON *memory = cJSON_AddObjectToObject(root, "memory_per_rank");
-    add_number(memory, "peak_bytes", (double)report->memory.peak_bytes);
-    add_number(memory, "system_bytes", (double)report->memory.system_bytes);
-    add_number(memory, "frame_bytes", (double)report->memory.frame_bytes);
-    add_number(memory, "workspace_bytes", (double)report->memory.workspace_bytes);
-    add_number(memory, "frames_per_batch", (double)report->memory.frames_per_batch);
-    add_number(memory, "pixels_per_chunk", (double)report->memory.pixels_per_chunk);
+    const ps_memory_plan *backend = &report->memory.backend;
+    add_number(memory, "peak_bytes", (double)backend->peak_bytes);
+    add_number(memory, "system_bytes", (double)backend->system_bytes);
+    add_number(memory, "frame_bytes", (double)backend->frame_bytes);
+    add_number(memory, "workspace_bytes", (double)backend->workspace_bytes);
+    add_number(memory, "frames_per_batch", (double)backend->frames_per_batch);
+    add_number(memory, "pixels_per_chunk", (double)backend->pixels_per_chunk);
+    cJSON_AddBoolToObject(memory, "on_device", report->memory.on_device);
+    add_number(memory, "least_bytes", (double)report->memory.least_bytes);
+    add_number(memory, "ring_bytes", (double)report->memory.ring_bytes);
+    add_number(memory, "beside_bytes", (double)report->memory.beside_bytes);
+    add_number(memory, "host_bytes", (double)report->memory.host_bytes);
+    add_number(memory, "unbounded_host_bytes", (double)report->unbounded_host_bytes);
     if (report->job.memory_budget_GiB > 0.0) add_number(memory, "budget_GiB", report->job.memory_budget_GiB);
+}
+
+/* Of this machine, for one rank. */
+static void add_machine(cJSON *root, const ps_check_report *report) {
+    cJSON *machine = cJSON_AddObjectToObject(root, "this_machine");
+    add_number(machine, "free_bytes", (double)report->share.bytes);
+    cJSON_AddStringToObject(machine, "limit", report->share.text);
+    cJSON_AddBoolToObject(machine, "job_fits", report->does_not_fit[0] == '\0');
+    cJSON_AddBoolToObject(machine, "may_run_elsewhere", report->may_run_elsewhere);
 }
 
 static void add_reconstruct(cJSON *root, const ps_check_report *report) {
@@ -112,6 +128,7 @@ static void add_reconstruct(cJSON *root, const ps_check_report *report) {
     add_memory(root, report);
     add_time(root, report);
     warnings = cJSON_AddArrayToObject(root, "warnings");
+    if (report->does_not_fit[0]) cJSON_AddItemToArray(warnings, cJSON_CreateString(report->does_not_fit));
     for (int64_t i = 0; i < run->n_warnings; i++) cJSON_AddItemToArray(warnings, cJSON_CreateString(run->warnings[i]));
 }
 
@@ -157,6 +174,7 @@ ps_code ps_check_print_json(const ps_check_report *report, ps_error *error) {
         cJSON_AddStringToObject(root, "output_file", report->job.output_file);
         cJSON_AddBoolToObject(root, "output_exists", report->output_exists);
     }
+    add_machine(root, report);
     if (report->job.task == PS_TASK_RECONSTRUCT) add_reconstruct(root, report);
     if (report->job.task == PS_TASK_HISTOGRAM) add_histogram(root, report);
     add_number(root, "output_bytes", (double)report->output_bytes);

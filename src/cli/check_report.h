@@ -5,6 +5,7 @@
 #include "histogram/memory.h"
 #include "job/job.h"
 #include "kernels/backend.h"
+#include "reconstruct/memory.h"
 #include "reconstruct/prologue.h"
 #include "simulate/simulate.h"
 
@@ -12,8 +13,14 @@ typedef struct {
     ps_job job;
     ps_run_plan run;              /* reconstruct: all of it; histogram: recordings only; simulate: empty */
     const ps_backend_ops *ops;    /* NULL for simulate */
+    ps_backend_options backend_options;
+    bool device_is_here;          /* this machine has what the backend needs */
     const char *backend_note;     /* why this backend; "" when the job says so */
-    ps_memory_plan memory;        /* reconstruct only */
+    ps_run_memory memory;         /* reconstruct only */
+    size_t unbounded_host_bytes;  /* reconstruct: of the host, were there no limit but the job's */
+    ps_memory_share share;        /* of this machine, for one rank */
+    bool may_run_elsewhere;       /* this machine's memory is not what the job will have */
+    char does_not_fit[1024];      /* reconstruct, histogram: why it would not run on this machine; "": it would */
     ps_histogram_memory counting; /* histogram only */
     int64_t counting_rows;        /* histogram only: of the region */
     ps_simulate_plan simulate;    /* simulate only */

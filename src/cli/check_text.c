@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/check_report.h"
+#include "core/text.h"
 
 enum { MOST_LISTED = 8, LABEL_WIDTH = 12 };
 
@@ -11,13 +12,8 @@ static void label(const char *text) {
 }
 
 static void print_bytes(double bytes) {
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-    int unit = 0;
-    while (bytes >= 1024.0 && unit < 4) {
-        bytes /= 1024.0;
-        unit++;
-    }
-    printf(unit == 0 ? "%.0f %s" : "%.3g %s", bytes, units[unit]);
+    char text[PS_BYTES_TEXT];
+    printf("%s", ps_text_bytes(bytes, text));
 }
 
 static int64_t first_readable(const ps_run_plan *run) {
@@ -191,8 +187,21 @@ static void print_budget(const ps_job *job) {
         printf("budget not given\n");
 }
 
+static void print_host(const ps_check_report *report) {
+    const ps_run_memory *memory = &report->memory;
+    label("  host");
+    print_bytes((double)memory->host_bytes);
+    printf(" per rank%s: recordings read ahead ", memory->on_device ? "" : ", the above included");
+    print_bytes((double)memory->ring_bytes);
+    printf(", plans, decompression and results ");
+    print_bytes((double)memory->beside_bytes);
+    printf("; one rank may take ");
+    print_bytes((double)report->share.bytes);
+    printf(" on this machine (%s)\n", report->share.text);
+}
+
 static void print_memory(const ps_check_report *report) {
-    const ps_memory_plan *memory = &report->memory;
+    const ps_memory_plan *memory = &report->memory.backend;
     print_backend(report);
     label("memory");
     print_bytes((double)memory->peak_bytes);
@@ -205,6 +214,7 @@ static void print_memory(const ps_check_report *report) {
     printf("; %" PRId64 " frame%s and %" PRId64 " pixels at a time; ", memory->frames_per_batch, memory->frames_per_batch == 1 ? "" : "s",
            memory->pixels_per_chunk);
     print_budget(&report->job);
+    print_host(report);
 }
 
 static void print_counting(const ps_check_report *report) {
@@ -277,12 +287,18 @@ static void print_time(const ps_check_report *report) {
         report->prepare_seconds, report->frame_seconds);
 }
 
+static void print_machine(const ps_check_report *report) {
+    if (report->does_not_fit[0])
+        printf("%-*s on this machine, from which the job may be sent elsewhere: %s\n", LABEL_WIDTH, "warning", report->does_not_fit);
+}
+
 void ps_check_print_text(const ps_check_report *report) {
     const ps_run_plan *run = &report->run;
     label("job");
     printf("%s: %s\n", report->job.path, ps_check_task_name(report->job.task));
     if (report->job.task == PS_TASK_SIMULATE) {
         print_simulate(report);
+        print_machine(report);
         return;
     }
     print_frames(run, &report->job.series);
@@ -298,5 +314,6 @@ void ps_check_print_text(const ps_check_report *report) {
         print_time(report);
     }
     print_output(report);
+    print_machine(report);
     for (int64_t i = 0; i < run->n_warnings; i++) printf("%-*s %s\n", LABEL_WIDTH, "warning", run->warnings[i]);
 }

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cluster/cluster.h"
+#include "cluster/placement.h"
 #include "cluster/stop.h"
 #include "cluster/watchdog.h"
 #include "core/log.h"
@@ -13,6 +14,7 @@
 #include "histogram/histogram.h"
 #include "input/screen.h"
 #include "job/job.h"
+#include "reconstruct/backend_choice.h"
 #include "reconstruct/run.h"
 #include "simulate/simulate.h"
 
@@ -75,11 +77,25 @@ static ps_code do_task(const ps_cluster *cluster, const ps_job *job, const run_a
     return PS_FAIL(error, PS_E_INTERNAL, "unknown task %d", (int)job->task);
 }
 
-static ps_code run_job(const ps_cluster *cluster, const run_arguments *given, const char *command_line, ps_error *error) {
+/* Before any task starts threads. */
+static ps_code place(ps_cluster *cluster, const ps_job *job, ps_error *error) {
+    char pci_device[32] = "";
+    const ps_backend_ops *ops;
+    ps_backend_options options;
+    bool has_backend = job->task != PS_TASK_SIMULATE && ps_backend_choose(job, cluster->node_rank, cluster->n_node_ranks, &ops, &options, NULL) == PS_OK;
+#ifdef PS_WITH_CUDA
+    if (has_backend && ops == &ps_backend_cuda) ps_cuda_device_bus(options.device, pci_device, sizeof pci_device);
+#endif
+    (void)has_backend; /* a backend that is not there is told by the task */
+    return ps_place_ranks(cluster, pci_device[0] ? pci_device : NULL, (int)job->n_threads, error);
+}
+
+static ps_code run_job(ps_cluster *cluster, const run_arguments *given, const char *command_line, ps_error *error) {
     ps_job job;
     ps_code code = ps_job_load(given->job_path, given->settings.texts, given->settings.n, &job, error);
     bool loaded = code == PS_OK;
     code = ps_cluster_agree(cluster, code, error);
+    if (code == PS_OK) code = place(cluster, &job, error);
     if (code == PS_OK) code = do_task(cluster, &job, given, command_line, error);
     if (loaded) ps_job_free(&job);
     return code;

@@ -14,6 +14,7 @@ typedef struct {
     int n_nodes;
     bool threads; /* MPI_THREAD_MULTIPLE was granted */
     char host[MPI_MAX_PROCESSOR_NAME];
+    char cores[320]; /* where this rank computes, for records; "": not known. Set by cluster/placement.h */
 } ps_cluster;
 
 /* Collective. Starts MPI (one process without mpirun works too) and sets MPI's errors to be returned. */

@@ -102,3 +102,14 @@ char *ps_path_directory(const char *path) {
     if (slash == path) return strdup("/");
     return strndup(path, (size_t)(slash - path));
 }
+
+const char *ps_text_bytes(double bytes, char text[PS_BYTES_TEXT]) {
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+    while (bytes >= 1024.0 && unit < 4) {
+        bytes /= 1024.0;
+        unit++;
+    }
+    snprintf(text, PS_BYTES_TEXT, unit == 0 || bytes >= 999.5 ? "%.0f %s" : "%.3g %s", bytes, units[unit]);
+    return text;
+}

@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,15 +68,11 @@ ps_code ps_tally_combine(const ps_cluster *cluster, ps_tally *tally, ps_error *e
 /* ---- backend
  * ------------------------------------------------------------------------------------------------------------------------------ */
 
-/* Memory that this rank may take when the job sets no budget: its share of what the machine has free, less a reserve. */
-static size_t host_memory(const ps_cluster *cluster) {
-    char line[256];
-    long long kilobytes = 0;
-    FILE *file = fopen("/proc/meminfo", "r");
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "MemAvailable: %lld kB", &kilobytes) == 1) break;
-    if (file) fclose(file);
-    return (size_t)kilobytes * 1024 / 4 * 3 / (size_t)cluster->n_node_ranks;
+size_t ps_counting_host_budget(const ps_job *job, const ps_memory_share *share) {
+    size_t given = (size_t)(job->memory_budget_GiB * 1024.0 * 1024.0 * 1024.0);
+    size_t there = share->bytes == UINT64_MAX ? 0 : (size_t)(share->bytes / 4 * 3);
+    if (!given || (there && there < given)) return there;
+    return given;
 }
 
 const ps_histogram_ops *ps_counting_ops(const ps_backend_ops *backend) {
@@ -85,16 +82,16 @@ const ps_histogram_ops *ps_counting_ops(const ps_backend_ops *backend) {
     return backend == &ps_backend_cpu_reference ? &ps_histogram_cpu_reference : &ps_histogram_cpu_fast;
 }
 
-ps_code ps_counting_choose(const ps_job *job, const ps_cluster *cluster, ps_counting *counting, ps_error *error) {
+ps_code ps_counting_choose(const ps_job *job, const ps_cluster *cluster, const ps_memory_share *share, ps_counting *counting, ps_error *error) {
     const ps_backend_ops *backend;
     ps_backend_options options;
     PS_TRY(ps_backend_choose(job, cluster->node_rank, cluster->n_node_ranks, &backend, &options, error));
     counting->device = options.device;
-    counting->n_threads = options.n_threads;
+    counting->n_threads = options.n_threads > 0 ? options.n_threads : omp_get_max_threads();
     counting->budget_bytes = options.memory_budget_bytes;
     counting->ops = ps_counting_ops(backend);
     bool on_host = counting->ops == &ps_histogram_cpu_reference || counting->ops == &ps_histogram_cpu_fast;
-    if (on_host && !counting->budget_bytes) counting->budget_bytes = host_memory(cluster);
+    if (on_host) counting->budget_bytes = ps_counting_host_budget(job, share);
     return PS_OK;
 }
 

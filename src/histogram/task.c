@@ -25,6 +25,7 @@ typedef struct {
     const ps_job *job;
     const ps_run_options *options;
     bool overwrite;
+    ps_memory_share share; /* of the host */
     ps_histogram_plan plan;
     uint8_t *given; /* [detector_rows, detector_columns] */
     ps_sample sample;
@@ -47,7 +48,7 @@ typedef struct {
 
 static ps_code prepare_rank(session *s, ps_error *error) {
     PS_TRY(ps_histogram_plan_build(s->job, &s->plan, error));
-    PS_TRY(ps_counting_choose(s->job, s->cluster, &s->counting, error));
+    PS_TRY(ps_counting_choose(s->job, s->cluster, &s->share, &s->counting, error));
     int64_t n_frames = s->plan.run.series.n_items, n_detector = s->plan.run.detector_rows * s->plan.run.detector_columns;
     s->given = malloc((size_t)n_detector);
     s->mask = calloc((size_t)n_detector, sizeof *s->mask);
@@ -301,6 +302,7 @@ ps_code ps_histogram_run(const ps_cluster *cluster, const ps_job *job, const ps_
     bool complete = false;
     ps_code code = PS_OK;
     PS_GO(ps_run_plan_screen(cluster, job, error));
+    PS_GO(ps_memory_share_measure(cluster, &s.share, error));
     PS_GO(ps_cluster_agree(cluster, prepare_rank(&s, error), error));
     PS_GO(is_complete(&s, &complete, error));
     if (complete) goto done;

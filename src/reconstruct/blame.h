@@ -5,9 +5,11 @@
  * every code not named below. It is the same for a system made for a whole group and for one made for a frame with markers.
  *
  * An error of the rank ends this rank's work: its frames are given back, the others go on, and a frame that nobody does stays pending.
- * Those are a device that is lost (PS_E_DEVICE, PS_E_BACKEND), memory that is not there (PS_E_MEMORY, after the other system was dropped
- * and the frame was tried alone), a stop (PS_E_INTERRUPTED), and whatever the output returns, PS_E_NUMERIC excepted, which it returns for
- * values of the frame. Codes alone do not tell the output's PS_E_IO or PS_E_HDF5 from a recording's: who calls the output says so.
+ * Those are a device that is lost (PS_E_DEVICE, PS_E_BACKEND), a stop (PS_E_INTERRUPTED), and whatever the output returns, PS_E_NUMERIC
+ * excepted, which it returns for values of the frame. Codes alone do not tell the output's PS_E_IO or PS_E_HDF5 from a recording's: who calls the output says so.
+ *
+ * Memory that is not there (PS_E_MEMORY) blames neither at first: half of the frames in hand are tried at a time, down to one, with all that
+ * was kept for later freed. A frame that does not fit alone is failed.
  *
  * An error of MPI (PS_E_MPI: the queue) ends all ranks: this one cannot tell the others, who would wait for its frames for ever. */
 #ifndef PS_RECONSTRUCT_BLAME_H

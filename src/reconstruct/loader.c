@@ -1,5 +1,6 @@
 #include "reconstruct/loader.h"
 
+#include <omp.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ struct ps_loader {
     int head, n_filled; /* the oldest filled slot, and how many are */
 
     pthread_t thread;
+    int n_threads; /* of OpenMP: what the creating thread has, which a new thread would not take over */
     bool has_thread;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -96,6 +98,7 @@ static ps_code read_recording(ps_loader *loader, ps_error *error) {
 
 static void *loader_main(void *argument) {
     ps_loader *loader = argument;
+    omp_set_num_threads(loader->n_threads);
     pthread_mutex_lock(&loader->mutex);
     for (;;) {
         while (!loader->ending && !loader->reading) pthread_cond_wait(&loader->changed, &loader->mutex);
@@ -113,18 +116,38 @@ static void *loader_main(void *argument) {
     return NULL;
 }
 
-static ps_code allocate_ring(ps_loader *loader, size_t ring_bytes, ps_error *error) {
-    size_t each = position_bytes(&loader->shape);
+typedef struct {
+    int64_t positions_per_chunk;
+    int n_slots;
+    size_t chunk_bytes;
+} ring_layout;
+
+static ring_layout lay_out_ring(const ps_loader_shape *shape, size_t ring_bytes) {
+    ring_layout ring;
+    size_t each = position_bytes(shape);
     size_t chunk = chunk_bytes_wanted < ring_bytes / 2 ? chunk_bytes_wanted : ring_bytes / 2;
-    loader->positions_per_chunk = chunk > each ? (int64_t)(chunk / each) : 1;
-    if (loader->positions_per_chunk > loader->shape.n_positions) loader->positions_per_chunk = loader->shape.n_positions;
-    size_t chunk_bytes = (size_t)loader->positions_per_chunk * each, n_slots = ring_bytes / chunk_bytes;
-    int64_t n_chunks = (loader->shape.n_positions + loader->positions_per_chunk - 1) / loader->positions_per_chunk;
+    ring.positions_per_chunk = chunk > each ? (int64_t)(chunk / each) : 1;
+    if (ring.positions_per_chunk > shape->n_positions) ring.positions_per_chunk = shape->n_positions;
+    ring.chunk_bytes = (size_t)ring.positions_per_chunk * each;
+    size_t n_slots = ring_bytes / ring.chunk_bytes;
+    int64_t n_chunks = (shape->n_positions + ring.positions_per_chunk - 1) / ring.positions_per_chunk;
     if (n_slots > (size_t)n_chunks) n_slots = (size_t)n_chunks;
-    loader->n_slots = n_slots > MAX_SLOTS ? MAX_SLOTS : n_slots < 2 ? 2 : (int)n_slots;
+    ring.n_slots = n_slots > MAX_SLOTS ? MAX_SLOTS : n_slots < 2 ? 2 : (int)n_slots;
+    return ring;
+}
+
+size_t ps_loader_bytes(const ps_loader_shape *shape, size_t ring_bytes) {
+    ring_layout ring = lay_out_ring(shape, ring_bytes);
+    return (size_t)ring.n_slots * ring.chunk_bytes;
+}
+
+static ps_code allocate_ring(ps_loader *loader, size_t ring_bytes, ps_error *error) {
+    ring_layout ring = lay_out_ring(&loader->shape, ring_bytes);
+    loader->positions_per_chunk = ring.positions_per_chunk;
+    loader->n_slots = ring.n_slots;
     for (int i = 0; i < loader->n_slots; i++)
-        if (!(loader->slots[i].counts = malloc(chunk_bytes)))
-            return PS_FAIL(error, PS_E_MEMORY, "cannot allocate %zu bytes to read recordings into", chunk_bytes);
+        if (!(loader->slots[i].counts = malloc(ring.chunk_bytes)))
+            return PS_FAIL(error, PS_E_MEMORY, "cannot allocate %zu bytes to read recordings into", ring.chunk_bytes);
     return PS_OK;
 }
 
@@ -134,6 +157,7 @@ ps_code ps_loader_create(const ps_loader_shape *shape, size_t ring_bytes, ps_loa
     ps_loader *loader = calloc(1, sizeof *loader);
     if (!loader) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate the loader");
     loader->shape = *shape;
+    loader->n_threads = omp_get_max_threads();
     pthread_mutex_init(&loader->mutex, NULL);
     pthread_cond_init(&loader->changed, NULL);
     PS_GO(allocate_ring(loader, ring_bytes, error));

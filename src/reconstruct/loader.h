@@ -24,6 +24,9 @@ typedef struct {
     const void *counts; /* [n_positions, detector_rows, detector_columns] of the shape's dtype; valid until ps_loader_release */
 } ps_loader_chunk;
 
+/* Bytes that the ring of ps_loader_create takes. */
+size_t ps_loader_bytes(const ps_loader_shape *shape, size_t ring_bytes);
+
 /* ring_bytes: what may wait unread by the caller; at least two detector frames are kept. */
 ps_code ps_loader_create(const ps_loader_shape *shape, size_t ring_bytes, ps_loader **loader, ps_error *error);
 void ps_loader_destroy(ps_loader *loader);

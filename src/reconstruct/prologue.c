@@ -54,25 +54,6 @@ void ps_run_plan_free(ps_run_plan *plan) {
     memset(plan, 0, sizeof *plan);
 }
 
-/* The group with the most pixels decides: frequencies are alike in all groups, and aliases differ little. */
-static int64_t largest_group(const ps_run_plan *plan) {
-    int64_t largest = 0;
-    for (int64_t i = 1; i < plan->n_groups; i++)
-        if (plan->groups[i].plan.desc.n_active > plan->groups[largest].plan.desc.n_active) largest = i;
-    return largest;
-}
-
-ps_code ps_run_plan_memory(const ps_job *job, ps_run_plan *plan, const ps_backend_ops *ops, ps_memory_plan *memory, ps_error *error) {
-    int64_t at = largest_group(plan);
-    bool was_open = plan->groups[at].plan.desc.frequencies != NULL;
-    size_t budget = (size_t)(job->memory_budget_GiB * 1024.0 * 1024.0 * 1024.0);
-    PS_TRY(ps_run_group_open(job, plan, at, error));
-    ps_code code =
-        ops->memory_plan(&plan->groups[at].plan.desc, ps_job_methods(job), plan->dtype, budget, PS_MOST_FRAMES_PER_BATCH, memory, error);
-    if (!was_open) ps_run_group_close(plan, at);
-    return code;
-}
-
 ps_reader_options ps_job_reader_options(const ps_job *job) {
     const ps_job_series *series = &job->series;
     return (ps_reader_options){.scan_rows = series->scan_rows,

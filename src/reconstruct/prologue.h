@@ -93,9 +93,7 @@ void ps_run_group_close(ps_run_plan *plan, int64_t group);
  * group must be closed. */
 ps_code ps_run_group_set_hot(const ps_job *job, ps_run_plan *plan, int64_t group, const uint8_t *hot, ps_error *error);
 
-/* The most memory that any group takes on a rank, and how many frames share one evaluation of the transfer. ops need not be open. */
-enum { PS_MOST_FRAMES_PER_BATCH = 8 };
-ps_code ps_run_plan_memory(const ps_job *job, ps_run_plan *plan, const ps_backend_ops *ops, ps_memory_plan *memory, ps_error *error);
+enum { PS_MOST_FRAMES_PER_BATCH = 8 }; /* how many at most share one evaluation of the transfer */
 
 /* PS_METHOD_* bits of what the job asks for. */
 ps_methods ps_job_methods(const ps_job *job);

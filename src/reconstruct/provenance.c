@@ -30,7 +30,7 @@ char *ps_library_versions(void) {
                           cJSON_Version(), LZ4_versionString(), zlibVersion());
 }
 
-static void add_note(ps_notes *notes, const char *key, char *value) {
+void ps_notes_add(ps_notes *notes, const char *key, char *value) {
     if (!value) return;
     if (notes->n >= PS_MAX_NOTES) free(value);
     else notes->notes[notes->n++] = (ps_output_note){key, value};
@@ -60,25 +60,28 @@ static char *now_text(void) {
 
 ps_code ps_notes_gather(const ps_cluster *cluster, const ps_job *job, const char *command_line, const char *device, const char *device_versions,
                         ps_notes *notes, ps_error *error) {
-    char line[512], *ranks = NULL;
+    char line[512], cores[512], *ranks = NULL, *placed = NULL;
     *notes = (ps_notes){0};
     snprintf(line, sizeof line, "rank %d: host %s, process %ld, %s", cluster->rank, cluster->host, (long)getpid(), device);
+    snprintf(cores, sizeof cores, "rank %d: %s", cluster->rank, cluster->cores[0] ? cluster->cores : "not known");
     PS_TRY(ps_cluster_gather_lines(cluster, line, &ranks, error));
-    add_note(notes, "program", strdup("ptyseries"));
-    add_note(notes, "version", strdup(ps_version()));
-    add_note(notes, "commit", strdup(ps_commit()));
-    add_note(notes, "build", strdup(ps_build_text()));
-    add_note(notes, "numerics_version", strdup(PS_NUMERICS_VERSION));
-    add_note(notes, "libraries", ps_library_versions());
-    add_note(notes, "backend_versions", strdup(device_versions));
-    add_note(notes, "command_line", strdup(command_line));
-    add_note(notes, "job_path", strdup(job->path ? job->path : "given as text"));
-    add_note(notes, "job_directory", strdup(job->base_directory));
-    add_note(notes, "working_directory", getcwd(NULL, 0));
-    add_note(notes, "start_time", now_text());
-    add_note(notes, "mpi_layout", ps_text_format("%d ranks on %d nodes", cluster->n_ranks, cluster->n_nodes));
-    add_note(notes, "ranks", ranks ? ranks : strdup(line));
-    add_note(notes, "slurm", slurm_variables());
+    PS_TRY(ps_cluster_gather_lines(cluster, cores, &placed, error));
+    ps_notes_add(notes, "program", strdup("ptyseries"));
+    ps_notes_add(notes, "version", strdup(ps_version()));
+    ps_notes_add(notes, "commit", strdup(ps_commit()));
+    ps_notes_add(notes, "build", strdup(ps_build_text()));
+    ps_notes_add(notes, "numerics_version", strdup(PS_NUMERICS_VERSION));
+    ps_notes_add(notes, "libraries", ps_library_versions());
+    ps_notes_add(notes, "backend_versions", strdup(device_versions));
+    ps_notes_add(notes, "command_line", strdup(command_line));
+    ps_notes_add(notes, "job_path", strdup(job->path ? job->path : "given as text"));
+    ps_notes_add(notes, "job_directory", strdup(job->base_directory));
+    ps_notes_add(notes, "working_directory", getcwd(NULL, 0));
+    ps_notes_add(notes, "start_time", now_text());
+    ps_notes_add(notes, "mpi_layout", ps_text_format("%d ranks on %d nodes", cluster->n_ranks, cluster->n_nodes));
+    ps_notes_add(notes, "ranks", ranks ? ranks : strdup(line));
+    ps_notes_add(notes, "cores", placed ? placed : strdup(cores));
+    ps_notes_add(notes, "slurm", slurm_variables());
     return PS_OK;
 }
 

@@ -1,5 +1,6 @@
 #include "reconstruct/run.h"
 
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,9 @@
 #include "reconstruct/curves.h"
 #include "reconstruct/first_patterns.h"
 #include "reconstruct/frame_solve.h"
+#include "reconstruct/memory.h"
 #include "reconstruct/provenance.h"
 #include "reconstruct/worker.h"
-
-static const size_t ring_bytes_most = (size_t)1 << 30;
 
 /* Everything a run holds; one cleanup for all. */
 typedef struct {
@@ -31,7 +31,8 @@ typedef struct {
     const ps_backend_ops *ops;
     ps_backend *backend;
     ps_device_info device;
-    int64_t frames_per_batch;
+    ps_memory_share share; /* of the host */
+    ps_run_memory memory;
     ps_notes notes;
     uint8_t *states;  /* [n_frames] what the output says */
     int64_t n_places;
@@ -44,28 +45,20 @@ typedef struct {
 /* ---- before the output exists ------------------------------------------------------------------------------------------------- */
 
 static ps_code open_loader(session *s, ps_error *error) {
-    s->shape = (ps_loader_shape){.options = ps_job_reader_options(s->job),
-                                 .n_positions = s->run.scan_rows * s->run.scan_columns,
-                                 .detector_rows = s->run.detector_rows,
-                                 .detector_columns = s->run.detector_columns,
-                                 .dtype = s->run.dtype};
-    return ps_loader_create(&s->shape, ring_bytes_most, &s->loader, error);
+    s->shape = ps_run_loader_shape(s->job, &s->run);
+    return ps_loader_create(&s->shape, s->memory.ring_bytes, &s->loader, error);
 }
 
+/* What a device has free is only known once it is open; a backend on the host is opened with what the host leaves. */
 static ps_code open_backend(session *s, ps_error *error) {
     ps_backend_options options;
     PS_TRY(ps_backend_choose(s->job, s->cluster->node_rank, s->cluster->n_node_ranks, &s->ops, &options, error));
+    PS_TRY(ps_run_memory_begin(s->job, &s->run, s->ops, &s->share, &s->memory, error));
+    options.memory_budget_bytes = s->memory.backend_budget;
+    if (options.n_threads == 0) options.n_threads = omp_get_max_threads();
     PS_TRY(s->ops->open(&options, &s->backend, error));
     s->ops->device_info(s->backend, &s->device);
-    return PS_OK;
-}
-
-/* How many frames share one evaluation of the transfer. */
-static ps_code plan_memory(session *s, ps_error *error) {
-    ps_memory_plan memory;
-    PS_TRY(ps_run_plan_memory(s->job, &s->run, s->ops, &memory, error));
-    s->frames_per_batch = memory.frames_per_batch;
-    return PS_OK;
+    return ps_run_memory_finish(s->job, &s->run, s->ops, &s->share, s->device.budget_bytes, &s->memory, error);
 }
 
 /* Collective: every rank must see the same recordings; a file system that one node does not see yet is found here. */
@@ -94,9 +87,10 @@ static ps_code prepare_rank(session *s, ps_error *error) {
     PS_TRY(ps_cluster_agree(s->cluster, looked, error));
     s->group_mean = calloc((size_t)s->run.n_groups, sizeof *s->group_mean);
     ps_code code = s->group_mean ? PS_OK : PS_FAIL(error, PS_E_MEMORY, "cannot allocate the list of mean patterns");
+    PS_TRY(ps_cluster_agree(s->cluster, code, error));
+    PS_TRY(ps_memory_share_measure(s->cluster, &s->share, error));
+    code = open_backend(s, error);
     if (code == PS_OK) code = open_loader(s, error);
-    if (code == PS_OK) code = open_backend(s, error);
-    if (code == PS_OK) code = plan_memory(s, error);
     return ps_cluster_agree(s->cluster, code, error);
 }
 
@@ -217,6 +211,14 @@ static ps_code open_output(session *s, ps_error *error) {
 
 /* ---- the work and its outcome ------------------------------------------------------------------------------------------------- */
 
+/* Of this rank; malloc'd. */
+static char *describe_memory(const session *s) {
+    char host[PS_BYTES_TEXT], free_bytes[PS_BYTES_TEXT];
+    return ps_text_format("rank %d: %s of the host%s, %s were free for it (%s); %lld frames at a time", s->cluster->rank,
+                          ps_text_bytes((double)s->memory.host_bytes, host), s->memory.on_device ? " beside the device's" : "",
+                          ps_text_bytes((double)s->share.bytes, free_bytes), s->share.text, (long long)s->memory.backend.frames_per_batch);
+}
+
 static void say_plan(const session *s) {
     const ps_run_plan *run = &s->run;
     if (s->cluster->rank != 0) return;
@@ -224,6 +226,10 @@ static void say_plan(const session *s) {
     ps_log(PS_LOG_INFO, "%lld frames of %lld x %lld positions, %lld to do; images %lld x %lld; %d rank%s; %s on %s", (long long)run->series.n_items,
            (long long)run->scan_rows, (long long)run->scan_columns, (long long)s->n_places, (long long)run->image_rows,
            (long long)run->image_columns, s->cluster->n_ranks, s->cluster->n_ranks == 1 ? "" : "s", s->ops->name, s->device.name);
+    char bytes[PS_BYTES_TEXT];
+    ps_log(PS_LOG_INFO, "memory of each rank: %s of the host%s; up to %lld frame%s at a time", ps_text_bytes((double)s->memory.host_bytes, bytes),
+           s->memory.on_device ? " and what the device needs" : "", (long long)s->memory.backend.frames_per_batch,
+           s->memory.backend.frames_per_batch == 1 ? "" : "s");
 }
 
 typedef struct {
@@ -274,7 +280,8 @@ static ps_code do_work(session *s, ps_error *error) {
                     .loader = s->loader,
                     .output = s->output,
                     .queue = s->queue,
-                    .frames_per_batch = s->frames_per_batch,
+                    .frames_per_batch = s->memory.backend.frames_per_batch,
+                    .two_systems = s->memory.two_systems,
                     .device = s->device.name,
                     .note = s->note};
     outcome all = {0};
@@ -305,6 +312,7 @@ ps_code ps_reconstruct(const ps_cluster *cluster, const ps_job *job, const ps_ru
     if (code != PS_OK) goto done;
     PS_GO(ps_first_patterns(cluster, job, &s.run, s.loader, &s.shape, s.group_mean, error));
     PS_GO(ps_notes_gather(cluster, job, options->command_line, s.device.name, s.device.versions, &s.notes, error));
+    ps_notes_add(&s.notes, "memory", describe_memory(&s));
     PS_GO(open_output(&s, error));
     say_plan(&s);
     PS_GO(ps_queue_create(cluster, s.n_places, &s.queue, error));

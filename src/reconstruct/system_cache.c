@@ -18,10 +18,12 @@ static void drop(const ps_system_cache *cache, ps_prepared_system *prepared) {
     *prepared = (ps_prepared_system){.group = -1};
 }
 
-void ps_system_cache_free(ps_system_cache *cache) {
+void ps_system_cache_drop(ps_system_cache *cache) {
     drop(cache, &cache->shared);
     drop(cache, &cache->special);
 }
+
+void ps_system_cache_free(ps_system_cache *cache) { ps_system_cache_drop(cache); }
 
 static size_t detector_pixels(const ps_run_plan *run) { return (size_t)(run->detector_rows * run->detector_columns); }
 
@@ -80,7 +82,7 @@ ps_code ps_system_cache_get(ps_system_cache *cache, int64_t group, const uint8_t
     bool at_hand = prepared->group == group && prepared->system;
     if (at_hand && (!extra_bad || memcmp(prepared->extra_bad, extra_bad, detector_pixels(cache->run)) == 0)) return PS_OK;
     drop(cache, prepared);
-    if (cache->job->memory_budget_GiB > 0) drop(cache, other); /* it was planned for one */
+    if (!cache->two_systems) drop(cache, other); /* memory was planned for one */
     prepared->group = group;
     PS_GO(extra_bad ? plan_special(cache, prepared, group, extra_bad, error) : plan_shared(cache, prepared, group, error));
     PS_GO(create(cache, prepared, other, error));

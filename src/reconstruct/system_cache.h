@@ -22,6 +22,7 @@ typedef struct {
     ps_backend *backend;
     ps_methods methods;
     ps_run_plan *run;
+    bool two_systems;                   /* shared and special fit into memory beside each other */
     double **group_mean;                /* [run->n_groups] mean pattern [detector pixels] of a group's first frame, or NULL */
     ps_prepared_system shared, special; /* for whole groups; for frames with markers */
 } ps_system_cache;
@@ -29,6 +30,8 @@ typedef struct {
 void ps_system_cache_init(ps_system_cache *cache, const ps_job *job, ps_run_plan *run, double **group_mean, const ps_backend_ops *ops,
                           ps_backend *backend);
 void ps_system_cache_free(ps_system_cache *cache);
+/* Drops both systems, whose frames must be gone; they are built again when they are asked for. */
+void ps_system_cache_drop(ps_system_cache *cache);
 
 /* The system of a group, with extra_bad ([detector pixels], or NULL) left out as well; built when it is not at hand, which drops the one
  * that stood in its place, and the other of the two where both do not fit into memory or the job's budget. Frames of a dropped system must be

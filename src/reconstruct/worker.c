@@ -1,5 +1,6 @@
 #include "reconstruct/worker.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,7 @@ typedef struct {
     ps_work_summary *summary;
     item batch[MAX_BATCH];
     int64_t n_batch;
+    int64_t frames_at_once; /* as planned, and fewer once an allocation has failed */
     int64_t ahead;   /* a place taken for the next batch; -1: none */
     int64_t loading; /* the place the loader reads; -1: idle */
 } worker;
@@ -95,7 +97,7 @@ static ps_code take_batch(worker *w, ps_error *error) {
     w->n_batch = 0;
     PS_TRY(ps_queue_remaining(w->work->queue, &remaining, error));
     int64_t fair = remaining / (2 * w->work->cluster->n_ranks) + 1;
-    int64_t most = w->work->frames_per_batch < fair ? w->work->frames_per_batch : fair;
+    int64_t most = w->frames_at_once < fair ? w->frames_at_once : fair;
     if (most > MAX_BATCH) most = MAX_BATCH;
     while (w->n_batch < most) {
         PS_TRY(take(w, &place, error));
@@ -274,8 +276,7 @@ static ps_code compute(worker *w, item *const *items, int64_t n, ps_prepared_sys
     ps_code code = prepare(w, items[0], prepared, &write_failed, &reason);
     if (code == PS_OK && !ps_stop_wanted()) code = reduce(w, items, n, &reason);
     if (code == PS_OK && ps_stop_wanted()) code = PS_FAIL(&reason, PS_E_INTERRUPTED, "%s", ps_stop_reason());
-    bool may_work_alone = !write_failed && (ps_blames_frame(code) || code == PS_E_MEMORY);
-    if (code != PS_OK && n > 1 && may_work_alone) { /* one of them: find out which; or all at once are too many */
+    if (code != PS_OK && n > 1 && !write_failed && ps_blames_frame(code)) { /* one of them: find out which */
         for (int64_t i = 0; i < n; i++) PS_TRY(compute(w, &items[i], 1, prepared, error));
         return PS_OK;
     }
@@ -307,11 +308,12 @@ static ps_code compute_special(worker *w, item *it, ps_error *error) {
     return code == PS_OK ? compute(w, &it, 1, prepared, error) : settle(w, it, code, &reason, error);
 }
 
-/* Loads every frame of the batch into the group's system; *ready: those without markers. */
-static ps_code load_batch(worker *w, ps_prepared_system *prepared, item **ready, int64_t *n_ready, ps_error *error) {
+/* Loads frames into their group's system; *ready: those without markers. */
+static ps_code load_all(worker *w, item *const *items, int64_t n, ps_prepared_system *prepared, item **ready, int64_t *n_ready,
+                        ps_error *error) {
     *n_ready = 0;
-    for (int64_t i = 0; i < w->n_batch; i++) {
-        item *it = &w->batch[i];
+    for (int64_t i = 0; i < n; i++) {
+        item *it = items[i];
         ps_error reason = {0};
         ps_code code = load_item(w, it, prepared, &reason);
         if (code != PS_OK) {
@@ -326,22 +328,63 @@ static ps_code load_batch(worker *w, ps_prepared_system *prepared, item **ready,
     return PS_OK;
 }
 
-static ps_code process_batch(worker *w, ps_error *error) {
+/* Frames of one group from their recordings to the output. PS_E_MEMORY leaves some of them as they are, unresolved. */
+static ps_code attempt(worker *w, item *const *items, int64_t n, ps_error *error) {
     item *ready[MAX_BATCH];
     int64_t n_ready;
     ps_prepared_system *prepared = NULL;
     ps_error reason = {0};
-    ps_code code = ps_system_cache_get(&w->cache, group_of(w, w->batch[0].place), NULL, &prepared, &reason);
+    ps_code code = ps_system_cache_get(&w->cache, group_of(w, items[0]->place), NULL, &prepared, &reason);
     if (code != PS_OK) {
-        for (int64_t i = 0; i < w->n_batch; i++) PS_TRY(settle(w, &w->batch[i], code, &reason, error));
+        for (int64_t i = 0; i < n; i++) PS_TRY(settle(w, items[i], code, &reason, error));
         return PS_OK;
     }
-    PS_TRY(load_batch(w, prepared, ready, &n_ready, error));
+    PS_TRY(load_all(w, items, n, prepared, ready, &n_ready, error));
     PS_TRY(read_ahead(w, error));
     if (n_ready > 0) PS_TRY(compute(w, ready, n_ready, prepared, error));
-    for (int64_t i = 0; i < w->n_batch; i++)
-        if (w->batch[i].extra_bad) PS_TRY(compute_special(w, &w->batch[i], error));
+    for (int64_t i = 0; i < n; i++)
+        if (items[i]->extra_bad) PS_TRY(compute_special(w, items[i], error));
     return PS_OK;
+}
+
+/* Puts down the frames that are not done, which come first in items then, and frees what is kept for later. Returns how many. */
+static int64_t make_room(worker *w, item **items, int64_t n) {
+    int64_t n_left = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (items[i]->resolved) continue;
+        forget_item(w, items[i]);
+        items[i]->n_excluded = 0;
+        items[n_left++] = items[i];
+    }
+    ps_system_cache_drop(&w->cache);
+    malloc_trim(0);
+    return n_left;
+}
+
+/* Attempts n frames; where memory does not do for them, half of them at a time, and a frame alone once more with everything else freed. */
+static ps_code process(worker *w, item **items, int64_t n, bool again, ps_error *error) {
+    ps_error reason = {0};
+    ps_code code = attempt(w, items, n, &reason);
+    if (code == PS_OK) return PS_OK;
+    if (code != PS_E_MEMORY) return PS_FAIL(error, code, "%s", reason.text);
+    n = make_room(w, items, n);
+    if (n == 0) return PS_OK;
+    if (n == 1 && again) {
+        ps_error_prefix(&reason, "out of memory with this frame alone; --resume --retry-failed with fewer ranks on a node, or more memory, may do it");
+        return fail_item(w, items[0], &reason, error);
+    }
+    int64_t half = (n + 1) / 2;
+    if (w->frames_at_once > half) w->frames_at_once = half;
+    ps_log(PS_LOG_WARNING, "not enough memory for frame %lld%s (%s): trying again with %lld at a time", (long long)items[0]->frame,
+           n > 1 ? " and those with it" : "", reason.text, (long long)half);
+    PS_TRY(process(w, items, half, n == 1, error));
+    return n > half ? process(w, items + half, n - half, false, error) : PS_OK;
+}
+
+static ps_code process_batch(worker *w, ps_error *error) {
+    item *items[MAX_BATCH];
+    for (int64_t i = 0; i < w->n_batch; i++) items[i] = &w->batch[i];
+    return process(w, items, w->n_batch, false, error);
 }
 
 /* ---- the loop ----------------------------------------------------------------------------------------------------------------- */
@@ -391,10 +434,11 @@ static ps_code work_loop(worker *w, ps_error *error) {
 }
 
 ps_code ps_work_through(const ps_work *work, ps_work_summary *summary, ps_error *error) {
-    worker w = {.work = work, .summary = summary, .ahead = -1, .loading = -1};
+    worker w = {.work = work, .summary = summary, .frames_at_once = work->frames_per_batch, .ahead = -1, .loading = -1};
     ps_error reason = {0};
     *summary = (ps_work_summary){0};
     ps_system_cache_init(&w.cache, work->job, work->run, work->group_mean, work->ops, work->backend);
+    w.cache.two_systems = work->two_systems;
     if (work->cluster->rank == 0) w.progress = ps_progress_begin("reconstructing", work->n_places, 10);
     ps_code code = ps_frame_solver_create(work->job, work->run->image_rows, work->run->image_columns, &w.solver, &reason);
     if (code == PS_OK) code = work_loop(&w, &reason);

@@ -21,6 +21,7 @@ typedef struct {
     ps_output *output;
     ps_queue *queue;
     int64_t frames_per_batch;
+    bool two_systems;        /* of the cache: see there */
     const char *device;      /* name recorded with each frame */
     const char *note;        /* recorded with each frame; NULL: nothing to say */
 } ps_work;

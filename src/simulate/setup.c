@@ -155,9 +155,11 @@ static int64_t peak_bytes(const ps_simulate_setup *setup, int64_t fixed) {
 }
 
 /* Divides what the budget leaves after the object, its spectrum and the workspaces: a quarter for each kind of piece. */
-static ps_code plan_memory(const ps_job *job, ps_simulate_setup *setup, ps_error *error) {
+static ps_code plan_memory(const ps_job *job, uint64_t available_bytes, ps_simulate_setup *setup, ps_error *error) {
     ps_simulate_memory *memory = &setup->memory;
     double budget_GiB = job->memory_budget_GiB > 0.0 ? job->memory_budget_GiB : default_budget_GiB;
+    bool is_scarce = (double)available_bytes < budget_GiB * bytes_per_GiB;
+    if (is_scarce) budget_GiB = (double)available_bytes / bytes_per_GiB;
     int64_t element = (int64_t)ps_dtype_bytes(setup->job->dtype), positions = setup->n_positions, pixels = setup->n_pixels;
     int64_t fine = setup->grid.rows * setup->grid.columns, per_thread = 8 * positions; /* intensities, counts */
     int64_t fixed = ps_scatter_bytes(&setup->grid, setup->job->scan_rows, setup->job->scan_columns, setup->n_threads) +
@@ -168,20 +170,23 @@ static ps_code plan_memory(const ps_job *job, ps_simulate_setup *setup, ps_error
     memory->pixels_per_group = clamp(share / (positions * element), 1, pixels);
     memory->positions_per_block = clamp(share / (pixels * element), 1, positions);
     memory->bytes = peak_bytes(setup, fixed);
+    if (memory->bytes > (int64_t)(budget_GiB * bytes_per_GiB) && is_scarce)
+        return PS_FAIL(error, PS_E_JOB, "this scan and detector need at least %.2f GiB on each rank, %.2f GiB are there for it on this machine",
+                       (double)memory->bytes / bytes_per_GiB + 0.005, budget_GiB);
     if (memory->bytes > (int64_t)(budget_GiB * bytes_per_GiB))
         return PS_FAIL(error, PS_E_JOB, "/compute/memory_budget_GiB: found %g%s, expected at least %.2f for this scan and detector",
                        budget_GiB, job->memory_budget_GiB > 0.0 ? "" : " (the default)", (double)memory->bytes / bytes_per_GiB + 0.005);
     return PS_OK;
 }
 
-ps_code ps_simulate_setup_build(const ps_job *job, ps_simulate_setup *setup, ps_error *error) {
+ps_code ps_simulate_setup_build(const ps_job *job, uint64_t available_bytes, ps_simulate_setup *setup, ps_error *error) {
     *setup = (ps_simulate_setup){.job = &job->simulate, .job_text = job->effective_text ? job->effective_text : ""};
     setup->n_threads = job->n_threads > 0 ? (int)job->n_threads : omp_get_max_threads();
     PS_TRY(check_name(setup->job, error));
     PS_TRY(load_optics(job, &setup->optics, error));
     PS_TRY(set_grid(setup, error));
     PS_TRY(set_scale(setup, error));
-    return plan_memory(job, setup, error);
+    return plan_memory(job, available_bytes, setup, error);
 }
 
 ps_optics ps_simulate_frame_optics(const ps_simulate_setup *setup, int64_t frame) {
@@ -191,9 +196,9 @@ ps_optics ps_simulate_frame_optics(const ps_simulate_setup *setup, int64_t frame
     return optics;
 }
 
-ps_code ps_simulate_check(const ps_job *job, ps_simulate_plan *plan, ps_error *error) {
+ps_code ps_simulate_check(const ps_job *job, uint64_t available_bytes, ps_simulate_plan *plan, ps_error *error) {
     ps_simulate_setup setup;
-    PS_TRY(ps_simulate_setup_build(job, &setup, error));
+    PS_TRY(ps_simulate_setup_build(job, available_bytes, &setup, error));
     *plan = (ps_simulate_plan){.upsampling = setup.upsampling, .object_rows = setup.grid.rows, .object_columns = setup.grid.columns};
     plan->bytes_per_frame = setup.n_positions * setup.n_pixels * (int64_t)ps_dtype_bytes(job->simulate.dtype);
     plan->memory_bytes = setup.memory.bytes;

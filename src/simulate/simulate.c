@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cluster/memory_bounds.h"
 #include "cluster/stop.h"
 #include "cluster/watchdog.h"
 #include "core/log.h"
@@ -172,8 +173,8 @@ static ps_code simulate_own(session *s, int64_t first, ps_error *error) {
     return code;
 }
 
-static ps_code begin(session *s, const ps_job *job, ps_error *error) {
-    PS_TRY(ps_simulate_setup_build(job, &s->setup, error));
+static ps_code begin(session *s, const ps_job *job, const ps_memory_share *share, ps_error *error) {
+    PS_TRY(ps_simulate_setup_build(job, share->bytes, &s->setup, error));
     PS_TRY(ps_science_text(&s->setup, &s->science, error));
     s->setup.science = s->science;
     return list_pending(s, error);
@@ -181,7 +182,9 @@ static ps_code begin(session *s, const ps_job *job, ps_error *error) {
 
 ps_code ps_simulate(const ps_cluster *cluster, const ps_job *job, const ps_run_options *options, ps_error *error) {
     session s = {.cluster = cluster, .options = options};
-    ps_code code = ps_cluster_agree(cluster, begin(&s, job, error), error);
+    ps_memory_share share;
+    PS_TRY(ps_memory_share_measure(cluster, &share, error));
+    ps_code code = ps_cluster_agree(cluster, begin(&s, job, &share, error), error);
     if (code == PS_OK) code = ps_cluster_agree(cluster, share_pending(&s, error), error);
     if (code != PS_OK) goto done;
     s.n_own = (s.n_pending - cluster->rank + cluster->n_ranks - 1) / cluster->n_ranks;

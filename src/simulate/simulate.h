@@ -19,7 +19,7 @@ typedef struct {
 } ps_simulate_plan;
 
 /* Rank-local. PS_E_JOB says what cannot be simulated and why. */
-ps_code ps_simulate_check(const ps_job *job, ps_simulate_plan *plan, ps_error *error);
+ps_code ps_simulate_check(const ps_job *job, uint64_t available_bytes, ps_simulate_plan *plan, ps_error *error);
 
 /* Collective; every rank returns the same code. Frames are spread over ranks; each frame's files are the same whatever the number of ranks
  * and threads. A frame's master appears last, by rename: where it stands, the frame is whole. A master that is there already is

@@ -2,7 +2,7 @@
 """Fault injection: whatever hits a run, its output tells the truth, and --resume finishes it to the same bytes.
 
 usage: faults.py PROGRAM INJECT_LIBRARY SERIES_FOLDER GROUP [--seed N] [--kills N]
-GROUP: kill, signals, space, read, memory, data, library, device (PROGRAM is then the one that loses devices). Needs h5py and numpy. Prints the faults tried and survived.
+GROUP: kill, signals, space, read, memory, room, data, library, device (PROGRAM is then the one that loses devices). Needs h5py and numpy. Prints the faults tried and survived.
 """
 import argparse
 import contextlib
@@ -44,9 +44,11 @@ class Series:
         self.seconds = time.monotonic() - begin
         self.expected = self.images(self.expected_path)
 
-    def command(self, output, extra=(), ranks=2, inject=None):
+    def command(self, output, extra=(), ranks=2, inject=None, address_space_KiB=None):
         settings = [f"{name}={value}" for name, value in (inject or {}).items()]
         preload = ["env", f"LD_PRELOAD={self.inject}", *settings] if inject else []
+        if address_space_KiB:
+            preload += ["sh", "-c", f'ulimit -v {address_space_KiB}; exec "$@"', "sh"]
         return ["mpirun", "--oversubscribe", "-n", str(ranks), *preload, self.program, "run", str(self.job), "--set",
                 f"output.file={output}", *extra]
 
@@ -273,6 +275,68 @@ def test_memory(series, choose, arguments, count):
             output.unlink()
 
 
+def errors_of(path):
+    with h5py.File(path, "r") as file:
+        return [text.decode() if isinstance(text, bytes) else text for text in file["entry/frames/error"][()]]
+
+
+def test_room(series, choose, arguments, count):
+    """Memory that does not do: fewer frames at a time and the same bytes; a refusal before anything is made; blame only where it is due."""
+    for ranks in (1, 3):
+        output = series.folder / "narrow.h5"
+        for call in (1, 2, 5, 11, 12, 20):  # one array of a system, a frame or a reduction that cannot be had
+            inject = {"PS_INJECT": f"aligned:{call}", "PS_INJECT_BYTES": "60000"}
+            what = f"aligned allocation {call} fails once, {ranks} ranks"
+            text = check(series.run(output, ranks=ranks, inject=inject), [0], what)
+            if series.check_truth(output) != [DONE] * N_FRAMES:
+                raise Failure(f"{what}: not every frame is done:\n{text}")
+            count(what, "trying again" in text)
+            output.unlink()
+        inject = {"PS_INJECT": "aligned:1", "PS_INJECT_TIMES": "0", "PS_INJECT_BYTES": "500000"}  # what two frames need together
+        what = f"no room for two frames at a time, {ranks} ranks"
+        text = check(series.run(output, ranks=ranks, inject=inject), [0], what)
+        expect_text(text, ["trying again with 1 at a time"], what)
+        if series.check_truth(output) != [DONE] * N_FRAMES:
+            raise Failure(f"{what}: not every frame is done:\n{text}")
+        count(what, True)
+        output.unlink()
+        inject["PS_INJECT_BYTES"] = "200000"  # what one frame needs
+        what = f"no room for one frame, {ranks} ranks"
+        text = check(series.run(output, ranks=ranks, inject=inject), [3], what)
+        if series.check_truth(output) != [FAILED] * N_FRAMES or not all("out of memory with this frame alone" in e for e in errors_of(output)):
+            raise Failure(f"{what}: {errors_of(output)}\n{text}")
+        series.check_finished(output, what)
+        count(what, True)
+        output.unlink()
+    refuse_what_does_not_fit(series, count)
+
+
+def refuse_what_does_not_fit(series, count):
+    """From much to little address space: done, then refused with numbers, and nothing in between."""
+    for ranks in (1, 3):
+        n_done = n_refused = 0
+        for mebibytes in range(1000, 250, -50):
+            output = series.folder / "limited.h5"
+            status, text = series.run(output, ranks=ranks, address_space_KiB=mebibytes * 1024)
+            what = f"{mebibytes} MiB of address space, {ranks} ranks"
+            if "does not fit into memory" in text:
+                check((status, text), [2], what)
+                expect_text(text, ["ulimit -v"], what)
+                n_refused += 1
+            elif status == 0:
+                n_done += 1
+                if series.check_truth(output) != [DONE] * N_FRAMES:
+                    raise Failure(f"{what}: not every frame is done:\n{text}")
+            else:
+                break  # not even MPI starts
+            if output.exists() == (status != 0):
+                raise Failure(f"{what}: exit status {status}, and the output {'exists' if status else 'is missing'}:\n{text}")
+            output.unlink(missing_ok=True)
+        if not n_done or not n_refused:
+            raise Failure(f"{ranks} ranks: {n_done} limits sufficed and {n_refused} were refused, expected some of both")
+        count(f"address space of 1000 MiB and less, {ranks} ranks: {n_done} times done, {n_refused} times refused", True)
+
+
 def test_data(series, choose, arguments, count):
     files = sorted(series.folder.glob("**/*_data_*.h5"))
     victim = files[3]
@@ -410,7 +474,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kills", type=int, default=30)
     arguments = parser.parse_args()
-    groups = {"kill": test_kill, "signals": test_signals, "space": test_space, "read": test_read, "memory": test_memory, "data": test_data,
+    groups = {"kill": test_kill, "signals": test_signals, "space": test_space, "read": test_read, "memory": test_memory, "room": test_room, "data": test_data,
               "library": test_library, "device": test_device}
     n_tried = n_struck = 0
 

@@ -2,6 +2,7 @@
  *
  *   PS_INJECT=KIND:N         KIND read_error, short_read, write_error, no_space, malloc, hdf5_crash; the N-th matching call (from 1) and,
  *                            for read_error, write_error, no_space and hdf5_crash (of H5Fopen), every one after it
+ *   PS_INJECT=aligned:N      from the N-th request for aligned memory of at least PS_INJECT_BYTES on, PS_INJECT_TIMES of them fail (1; 0: all)
  *   PS_INJECT_PATH=TEXT      only files whose path holds TEXT
  *   PS_INJECT_BYTES=B        malloc: only requests of at least B bytes made by the program itself, not by libraries
  *   PS_INJECT_WRITE_US=T     every write to a matching file takes T microseconds longer, to widen the moments a kill can hit
@@ -19,10 +20,10 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-typedef enum { NOTHING, READ_ERROR, SHORT_READ, WRITE_ERROR, NO_SPACE, MALLOC, HDF5_CRASH } fault;
+typedef enum { NOTHING, READ_ERROR, SHORT_READ, WRITE_ERROR, NO_SPACE, MALLOC, HDF5_CRASH, ALIGNED } fault;
 
 static fault kind;
-static long at_call;
+static long at_call, n_times = 1;
 static const char *path_part;
 static size_t least_bytes;
 static unsigned write_us;
@@ -43,15 +44,16 @@ static int find_program(struct dl_phdr_info *info, size_t size, void *unused) {
 }
 
 __attribute__((constructor)) static void read_settings(void) {
-    static const char *const names[] = {"", "read_error", "short_read", "write_error", "no_space", "malloc", "hdf5_crash"};
+    static const char *const names[] = {"", "read_error", "short_read", "write_error", "no_space", "malloc", "hdf5_crash", "aligned"};
     const char *text = getenv("PS_INJECT"), *bytes = getenv("PS_INJECT_BYTES"), *delay = getenv("PS_INJECT_WRITE_US");
-    for (int i = READ_ERROR; text && i <= HDF5_CRASH; i++)
+    for (int i = READ_ERROR; text && i <= ALIGNED; i++)
         if (strncmp(text, names[i], strlen(names[i])) == 0 && text[strlen(names[i])] == ':') {
             kind = (fault)i;
             at_call = atol(text + strlen(names[i]) + 1);
         }
     path_part = getenv("PS_INJECT_PATH");
     least_bytes = bytes ? (size_t)atol(bytes) : 0;
+    if (getenv("PS_INJECT_TIMES")) n_times = atol(getenv("PS_INJECT_TIMES"));
     write_us = delay ? (unsigned)atol(delay) : 0;
     dl_iterate_phdr(find_program, NULL);
     atomic_store(&ready, true);
@@ -113,6 +115,17 @@ void *malloc(size_t bytes) {
         return NULL;
     }
     return __libc_malloc(bytes);
+}
+
+void *aligned_alloc(size_t alignment, size_t bytes) {
+    uintptr_t caller = (uintptr_t)__builtin_return_address(0);
+    bool counts = atomic_load(&ready) && kind == ALIGNED && bytes >= least_bytes && caller >= program_begin && caller < program_end;
+    long call = counts ? atomic_fetch_add(&n_calls, 1) + 1 : 0;
+    if (counts && call >= at_call && (n_times == 0 || call < at_call + n_times)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return REAL(aligned_alloc)(alignment, bytes);
 }
 
 /* As a damaged file may make the library do. */

@@ -292,7 +292,7 @@ static void check_refusal(const char *setting, const char *expected) {
     ps_error error = {0};
     ps_simulate_plan plan;
     parse(&setting, 1, &job);
-    assert_int_equal(ps_simulate_check(&job, &plan, &error), PS_E_JOB);
+    assert_int_equal(ps_simulate_check(&job, UINT64_MAX, &plan, &error), PS_E_JOB);
     if (!strstr(error.text, expected)) fail_msg("%s: '%s' is not in: %s", setting, expected, error.text);
     ps_error_clear(&error);
     assert_int_equal(ps_simulate(&cluster, &job, &afresh, &error), PS_E_JOB);
@@ -317,7 +317,7 @@ static void the_plan_says_what_will_be_done(void **state) {
     ps_job job;
     ps_simulate_plan plan;
     parse(NULL, 0, &job);
-    assert_int_equal(ps_simulate_check(&job, &plan, NULL), PS_OK);
+    assert_int_equal(ps_simulate_check(&job, UINT64_MAX, &plan, NULL), PS_OK);
     assert_int_equal(plan.upsampling, 3); /* 2 * 20 mrad / 0.0197 A = 2.03 1/A; 3/(2 * 0.5 A) = 3, 2/(2 * 0.5 A) = 2 is less */
     assert_int_equal(plan.object_rows, 36);
     assert_int_equal(plan.object_columns, 45);
