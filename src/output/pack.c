@@ -65,6 +65,7 @@ typedef struct {
 static ps_code read_image(int fd, uint64_t offset, buffers *b, ps_error *error) {
     for (size_t done = 0; done < b->image_bytes;) {
         ssize_t got = pread(fd, b->image + done, b->image_bytes - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR) continue;
         if (got <= 0) return ps_io_fail(error, got < 0 ? errno : EIO, "cannot read an image at byte %llu", (unsigned long long)offset);
         done += (size_t)got;
     }
@@ -212,8 +213,8 @@ static ps_code copy_tree(packer *p, const char *temporary) {
     ps_h5_close(&access);
     if (p->target < 0) return ps_h5_fail(p->error, "%s: cannot create", temporary);
     code = copy_group(p, p->source, p->target);
-    if (H5Fclose(p->target) < 0 && code == PS_OK) code = ps_h5_fail(p->error, "%s: cannot write", temporary);
-    return code;
+    ps_code closed = ps_h5_close_written(&p->target, temporary, p->error);
+    return code == PS_OK ? closed : code;
 }
 
 /* ---- verification ---- */
@@ -289,7 +290,6 @@ static int64_t file_bytes(const char *path) {
 static ps_code make_copy(packer *p, const char *to, ps_pack_report *report) {
     ps_code code = PS_OK;
     char *temporary = NULL;
-    if (access(to, F_OK) == 0) return PS_FAIL(p->error, PS_E_ARGUMENT, "%s exists already", to);
     PS_GO(ps_publish_temporary(to, &temporary, p->error));
     PS_GO(copy_tree(p, temporary));
     PS_GO(verify(temporary, &report->n_verified, p->error));
@@ -311,7 +311,7 @@ static char *default_name(const char *path) {
 
 ps_code ps_pack(const char *path, const ps_pack_options *options, ps_pack_report *report, ps_error *error) {
     ps_code code = PS_OK;
-    ps_lock lock = PS_LOCK_NONE;
+    ps_lock lock = PS_LOCK_NONE, target_lock = PS_LOCK_NONE;
     packer p = {.from = path, .source = H5I_INVALID_HID, .fd = -1, .level = (int)options->level, .error = error};
     char *to = options->to ? strdup(options->to) : default_name(path);
     *report = (ps_pack_report){.bytes_before = file_bytes(path)};
@@ -325,10 +325,17 @@ ps_code ps_pack(const char *path, const ps_pack_options *options, ps_pack_report
         code = ps_io_fail(error, errno, "%s: cannot open", path);
         goto done;
     }
+    if (access(to, F_OK) == 0) {
+        code = PS_FAIL(error, PS_E_ARGUMENT, "%s exists already", to);
+        goto done;
+    }
+    PS_GO(ps_lock_take(to, &target_lock, error));
+    ps_publish_sweep(to);
     PS_GO(make_copy(&p, to, report));
 done:
     if (p.fd >= 0) close(p.fd);
     if (p.source >= 0) H5Fclose(p.source);
+    ps_lock_release(&target_lock);
     ps_lock_release(&lock);
     free(to);
     return code;
