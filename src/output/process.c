@@ -87,16 +87,14 @@ ps_code ps_process_create_only(hid_t entry, const ps_output_spec *spec, ps_error
     return ps_process_fill(entry, 1, spec, error);
 }
 
-/* In a file that nobody else has. A group that keeps its links elsewhere hides nothing. */
 static ps_code hide_slots(int fd, hid_t entry, int first, ps_error *error) {
-    for (int number = first;; number++) {
+    bool done = true;
+    for (int number = first; done; number++) {
         char name[32];
-        ps_slot slot;
         slot_name(number, name);
-        PS_TRY(ps_slots_find(fd, entry, name, &slot, error));
-        if (slot.type_at == 0) return PS_OK;
-        if (!slot.hidden) PS_TRY(ps_slots_set(fd, &slot, true, error));
+        PS_TRY(ps_slots_hide(fd, entry, name, &done, error));
     }
+    return PS_OK;
 }
 
 ps_code ps_process_hide_reserve(const char *path, int first, ps_error *error) {
@@ -219,7 +217,7 @@ ps_code ps_process_fill(hid_t entry, int number, const ps_output_spec *spec, ps_
     PS_GO(write_text(group, "start_time", now, NULL, error));
     PS_GO(write_text(group, "state", "running", NULL, error));
     ps_h5_close(&group);
-    if (slot.hidden) PS_GO(ps_slots_set(fd, &slot, false, error));
+    if (slot.hidden) PS_GO(ps_slots_show(fd, &slot, error));
 done:
     ps_h5_close(&group);
     if (fd >= 0) close(fd);

@@ -96,7 +96,7 @@ static ps_code search_block(search *s, block b, ps_error *error) {
         if (at + MESSAGE_HEAD_BYTES + size > b.bytes) break;
         if (type == MESSAGE_CONTINUATION && size >= 16) PS_GO(add_block(s, little_endian(body, 8), little_endian(body + 8, 8), error));
         if ((type == MESSAGE_LINK || type == MESSAGE_NOTHING) && is_link(body, size, s->name, &address))
-            *s->slot = (ps_slot){.type_at = (int64_t)(b.at + at), .address = address, .hidden = type == MESSAGE_NOTHING};
+            *s->slot = (ps_slot){.type_at = (int64_t)(b.at + at), .address = address, .bytes = size, .hidden = type == MESSAGE_NOTHING};
         at += MESSAGE_HEAD_BYTES + size;
     }
 done:
@@ -129,14 +129,92 @@ done:
     return code;
 }
 
-ps_code ps_slots_set(int fd, const ps_slot *slot, bool hidden, ps_error *error) {
-    const uint8_t type[2] = {hidden ? MESSAGE_NOTHING : MESSAGE_LINK, 0};
-    ssize_t wrote;
-    int result = -1;
-    do wrote = fdatasync(fd) == 0 || errno == EINVAL ? pwrite(fd, type, sizeof type, slot->type_at) : -1; /* after what it leads to */
-    while (wrote < 0 && errno == EINTR);
-    if (wrote == sizeof type) do result = fdatasync(fd);
-        while (result != 0 && errno == EINTR);
-    if (wrote == sizeof type && (result == 0 || errno == EINVAL)) return PS_OK;
-    return ps_io_fail(error, errno, "cannot write the header of /entry");
+/* ---- hiding ---- */
+
+enum { SUPERBLOCK_BYTES = 48, SUPERBLOCK_END = 40, OFFSET_SIZE_AT = 13, CONTINUATION_BYTES = 16 };
+
+static void put_little_endian(uint8_t *bytes, uint64_t value, int n) {
+    for (int i = 0; i < n; i++) bytes[i] = (uint8_t)(value >> (8 * i));
+}
+
+static ps_code write_at(int fd, int64_t at, const uint8_t *bytes, size_t n, ps_error *error) {
+    while (n > 0) {
+        ssize_t wrote = pwrite(fd, bytes, n, (off_t)at);
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote <= 0) return ps_io_fail(error, wrote < 0 ? errno : ENOSPC, "cannot write the header of /entry");
+        bytes += wrote;
+        at += wrote;
+        n -= (size_t)wrote;
+    }
+    return PS_OK;
+}
+
+/* The message's bytes as one of type 0 in a block at the end of the file, which grows. *end: where. */
+static ps_code move_to_end(int fd, const ps_slot *slot, uint8_t *message, uint64_t *end, ps_error *error) {
+    uint8_t superblock[SUPERBLOCK_BYTES];
+    size_t n = MESSAGE_HEAD_BYTES + slot->bytes;
+    PS_TRY(read_at(fd, 0, superblock, sizeof superblock, error));
+    if (superblock[8] != 0 || superblock[OFFSET_SIZE_AT] != 8)
+        return PS_FAIL(error, PS_E_INTERNAL, "a superblock of version %d with offsets of %d bytes, expected 0 and 8", superblock[8],
+                       superblock[OFFSET_SIZE_AT]);
+    *end = little_endian(superblock + SUPERBLOCK_END, 8);
+    put_little_endian(message, MESSAGE_NOTHING, 2);
+    PS_TRY(write_at(fd, (int64_t)*end, message, n, error));
+    put_little_endian(superblock + SUPERBLOCK_END, *end + n, 8);
+    return write_at(fd, SUPERBLOCK_END, superblock + SUPERBLOCK_END, 8, error);
+}
+
+/* In the place of a message of `bytes`: a continuation message, as long as that one, so that no empty message is left that the library
+ * would join with a neighbour. */
+static void point_to_block(uint8_t *message, uint64_t bytes, uint64_t at) {
+    memset(message, 0, MESSAGE_HEAD_BYTES + bytes);
+    put_little_endian(message, MESSAGE_CONTINUATION, 2);
+    put_little_endian(message + 2, bytes, 2);
+    put_little_endian(message + MESSAGE_HEAD_BYTES, at, 8);
+    put_little_endian(message + MESSAGE_HEAD_BYTES + 8, MESSAGE_HEAD_BYTES + bytes, 8);
+}
+
+/* The block holds one message more than the header had. */
+static ps_code count_message(int fd, uint64_t header, ps_error *error) {
+    uint8_t count[2];
+    PS_TRY(read_at(fd, header + 2, count, sizeof count, error));
+    put_little_endian(count, little_endian(count, 2) + 1, 2);
+    return write_at(fd, (int64_t)header + 2, count, sizeof count, error);
+}
+
+ps_code ps_slots_hide(int fd, hid_t group, const char *name, bool *done, ps_error *error) {
+    ps_code code = PS_OK;
+    ps_slot slot;
+    H5O_info_t object;
+    uint8_t *message = NULL;
+    uint64_t end = 0;
+    PS_TRY(ps_slots_find(fd, group, name, &slot, error));
+    *done = slot.type_at != 0 && !slot.hidden && slot.bytes >= CONTINUATION_BYTES;
+    if (!*done) return PS_OK;
+    if (H5Oget_info(group, &object) < 0) return ps_h5_fail(error, "cannot look at /entry");
+    message = malloc(MESSAGE_HEAD_BYTES + slot.bytes);
+    PS_GO_ALLOC(error, message);
+    PS_GO(read_at(fd, (uint64_t)slot.type_at, message, MESSAGE_HEAD_BYTES + slot.bytes, error));
+    PS_GO(move_to_end(fd, &slot, message, &end, error));
+    point_to_block(message, slot.bytes, end);
+    PS_GO(write_at(fd, slot.type_at, message, MESSAGE_HEAD_BYTES + slot.bytes, error));
+    PS_GO(count_message(fd, object.addr, error));
+done:
+    free(message);
+    return code;
+}
+
+static bool on_disk(int fd) {
+    int result;
+    do result = fdatasync(fd);
+    while (result != 0 && errno == EINTR);
+    return result == 0 || errno == EINVAL || errno == ENOSYS;
+}
+
+ps_code ps_slots_show(int fd, const ps_slot *slot, ps_error *error) {
+    uint8_t type[2];
+    put_little_endian(type, MESSAGE_LINK, 2);
+    if (!on_disk(fd)) return ps_io_fail(error, errno, "cannot bring a run's notes to disk");
+    PS_TRY(write_at(fd, slot->type_at, type, sizeof type, error));
+    return on_disk(fd) ? PS_OK : ps_io_fail(error, errno, "cannot bring the header of /entry to disk");
 }
