@@ -190,6 +190,37 @@ static ps_code copy_child_group(const packer *p, hid_t from, hid_t to, const cha
     return code;
 }
 
+static bool has_variable_length(hid_t type) {
+    return H5Tdetect_class(type, H5T_VLEN) > 0 || H5Tdetect_class(type, H5T_REFERENCE) > 0 || H5Tis_variable_str(type) > 0;
+}
+
+/* A dataset through memory. H5Ocopy, which crashes when the disk is full, is left what others may have added to the file. */
+static ps_code copy_dataset(const packer *p, hid_t from, hid_t to, const char *name) {
+    ps_code code = PS_OK;
+    hid_t in = H5Dopen2(from, name, H5P_DEFAULT), type = H5Dget_type(in), space = H5Dget_space(in), out = H5I_INVALID_HID;
+    hsize_t dims[H5S_MAX_RANK] = {0};
+    int rank = H5Sget_simple_extent_ndims(space);
+    void *values = NULL;
+    if (rank < 0 || has_variable_length(type)) {
+        if (H5Ocopy(from, name, to, name, H5P_DEFAULT, H5P_DEFAULT) < 0) code = ps_h5_fail(p->error, "cannot copy %s", name);
+        goto done;
+    }
+    values = malloc((size_t)H5Sget_simple_extent_npoints(space) * H5Tget_size(type) + 1);
+    PS_GO_ALLOC(p->error, values);
+    H5Sget_simple_extent_dims(space, dims, NULL);
+    if (H5Dread(in, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0) PS_GO(ps_h5_fail(p->error, "cannot read %s", name));
+    PS_GO(ps_h5_dataset(to, name, type, type, rank, dims, values, p->error));
+    if ((out = H5Dopen2(to, name, H5P_DEFAULT)) < 0) PS_GO(ps_h5_fail(p->error, "cannot open %s", name));
+    PS_GO(copy_attributes(in, out, p->error));
+done:
+    free(values);
+    ps_h5_close(&out);
+    ps_h5_close(&space);
+    ps_h5_close(&type);
+    ps_h5_close(&in);
+    return code;
+}
+
 static herr_t copy_member(hid_t from, const char *name, const H5L_info_t *info, void *context) {
     visit *v = context;
     H5O_info_t object;
@@ -200,6 +231,8 @@ static herr_t copy_member(hid_t from, const char *name, const H5L_info_t *info, 
         v->code = copy_child_group(v->p, from, v->to, name);
     else if (object.type == H5O_TYPE_DATASET && is_images(from, name))
         v->code = copy_images(v->p, from, v->to, name);
+    else if (object.type == H5O_TYPE_DATASET)
+        v->code = copy_dataset(v->p, from, v->to, name);
     else if (H5Ocopy(from, name, v->to, name, H5P_DEFAULT, H5P_DEFAULT) < 0)
         v->code = ps_h5_fail(v->p->error, "cannot copy %s", name);
     return v->code == PS_OK ? 0 : -1;
@@ -210,9 +243,9 @@ static ps_code copy_tree(packer *p, const char *temporary) {
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     p->target = access < 0 || H5Pset_file_locking(access, false, true) < 0 ? H5I_INVALID_HID
                                                                            : H5Fcreate(temporary, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    if (p->target < 0) code = ps_h5_fail(p->error, "%s: cannot create", temporary);
     ps_h5_close(&access);
-    if (p->target < 0) return ps_h5_fail(p->error, "%s: cannot create", temporary);
-    code = copy_group(p, p->source, p->target);
+    if (code == PS_OK) code = copy_group(p, p->source, p->target);
     ps_code closed = ps_h5_close_written(&p->target, temporary, p->error);
     return code == PS_OK ? closed : code;
 }
