@@ -1,9 +1,12 @@
 /* The program's entry: finds the command and runs it. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "core/crash.h"
+#include "core/lock.h"
 #include "core/text.h"
 
 typedef struct {
@@ -36,6 +39,13 @@ static int unknown_command(const char *name) {
     return 2;
 }
 
+/* HDF5 that could not close a file crashes when it is shut down. */
+static int leave(int status) {
+    fflush(NULL);
+    if (ps_hdf5_is_broken()) _exit(status);
+    return status;
+}
+
 int main(int n_arguments, char **arguments) {
     if (n_arguments < 2) {
         print_usage(stderr);
@@ -48,7 +58,8 @@ int main(int n_arguments, char **arguments) {
         return 0;
     }
     if (strcmp(name, "--version") == 0) return ps_command_version();
+    signal(SIGXFSZ, SIG_IGN); /* a file size limit is an error of the write, not the program's end */
     for (int i = 0; i < N_COMMANDS; i++)
-        if (strcmp(name, commands[i].name) == 0) return commands[i].run(n_arguments - 2, arguments + 2);
+        if (strcmp(name, commands[i].name) == 0) return leave(commands[i].run(n_arguments - 2, arguments + 2));
     return unknown_command(name);
 }

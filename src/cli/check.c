@@ -13,6 +13,7 @@
 #include "core/text.h"
 #include "histogram/counting.h"
 #include "input/screen.h"
+#include "output/guard.h"
 #include "reconstruct/backend_choice.h"
 
 typedef struct {
@@ -131,18 +132,9 @@ static ps_code check_memory(ps_check_report *report, ps_error *error) {
 
 static ps_code check_output(ps_check_report *report, ps_error *error) {
     struct stat found;
-    const char *file = report->job.output_file;
-    char *directory = ps_path_directory(file);
-    if (!directory) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
-    bool is_directory = stat(directory, &found) == 0 && S_ISDIR(found.st_mode);
-    report->output_exists = stat(file, &found) == 0;
-    ps_code code = PS_OK;
-    if (!is_directory)
-        code = PS_FAIL(error, PS_E_JOB, "/output/file: found %s, but there is no directory %s; create it first", file, directory);
-    else if (report->output_exists && S_ISDIR(found.st_mode))
-        code = PS_FAIL(error, PS_E_JOB, "/output/file: %s is a directory, expected a file", file);
-    free(directory);
-    return code;
+    ps_reader_options options = ps_job_reader_options(&report->job);
+    report->output_exists = stat(report->job.output_file, &found) == 0;
+    return ps_guard_output(&report->job, &options, error);
 }
 
 /* Images, and the few numbers that go with each. */

@@ -17,6 +17,19 @@ char *ps_text_format(const char *format, ...) {
     return used < 0 ? NULL : text;
 }
 
+char *ps_text_replace(const char *text, const char *old, const char *replacement) {
+    char *filled = strdup(text);
+    size_t done = 0;
+    for (char *at; filled && (at = strstr(filled + done, old)) != NULL;) {
+        size_t before = (size_t)(at - filled);
+        char *longer = ps_text_format("%.*s%s%s", (int)before, filled, replacement, at + strlen(old));
+        free(filled);
+        filled = longer;
+        done = before + strlen(replacement);
+    }
+    return filled;
+}
+
 enum { LONGEST_COMPARED = 64 };
 
 static size_t edit_distance(const char *a, const char *b) {

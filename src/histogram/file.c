@@ -13,6 +13,7 @@
 #include "histogram/file_parts.h"
 #include "output/crate.h"
 #include "output/h5.h"
+#include "output/info.h"
 #include "output/layout.h"
 #include "output/process.h"
 #include "output/publish.h"
@@ -42,7 +43,7 @@ static ps_code create_entry(hid_t file, const ps_histogram_file_spec *spec, ps_e
     PS_GO(ps_h5_text(entry, "signature", strlen(signature), signature, error));
     PS_GO(ps_histogram_create_data(entry, spec, error));
     PS_GO(ps_histogram_create_frames(entry, spec, error));
-    PS_GO(ps_process_create_slots(entry, &process, error));
+    PS_GO(ps_process_create_only(entry, &process, error));
 done:
     free(signature);
     ps_h5_close(&entry);
@@ -60,12 +61,9 @@ static ps_code create_tree(const char *temporary, const char *path, const ps_his
     PS_GO(create_root(file, path, error));
     PS_GO(create_entry(file, spec, error));
 done:
-    if (file >= 0 && H5Fclose(file) < 0) {
-        if (code == PS_OK) code = ps_h5_fail(error, "%s: cannot close", temporary);
-        ps_hdf5_mark_broken();
-    }
+    ps_code closed = ps_h5_close_written(&file, temporary, error);
     ps_h5_close(&access);
-    return code;
+    return code == PS_OK ? closed : code;
 }
 
 /* Rank 0: locks the output, and makes the temporary file at its full size. */
@@ -102,6 +100,15 @@ static ps_code open_file(ps_histogram_file *f, ps_error *error) {
     return code;
 }
 
+/* Collective: a file that one rank could not open is not closed by the others, who would wait for it. */
+static void leave_open_unless_all(ps_histogram_file *f) {
+    int all = f->file >= 0;
+    MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, f->cluster->communicator);
+    if (all || f->file < 0) return;
+    ps_hdf5_mark_broken();
+    f->file = f->entry = f->counts = H5I_INVALID_HID;
+}
+
 ps_code ps_histogram_file_begin(const ps_cluster *cluster, const ps_histogram_file_spec *spec, ps_histogram_file *f, ps_error *error) {
     ps_code code = PS_OK;
     *f = (ps_histogram_file){.cluster = cluster,
@@ -116,7 +123,9 @@ ps_code ps_histogram_file_begin(const ps_cluster *cluster, const ps_histogram_fi
     if (code == PS_OK && cluster->rank == 0) code = create_file(f, error);
     PS_GO(ps_cluster_agree(cluster, code, error));
     PS_GO(share_name(f, error));
-    PS_GO(ps_cluster_agree(cluster, open_file(f, error), error));
+    code = open_file(f, error);
+    leave_open_unless_all(f);
+    PS_GO(ps_cluster_agree(cluster, code, error));
 done:
     if (code != PS_OK) ps_histogram_file_discard(f);
     return code;
@@ -129,8 +138,10 @@ static ps_code write_box(const ps_histogram_file *f, const hsize_t start[3], con
     hsize_t n = size[0] * size[1] * size[2];
     hid_t in_file = H5Dget_space(f->counts), in_memory = H5Screate_simple(1, &n, NULL);
     if (in_file < 0 || in_memory < 0 || H5Sselect_hyperslab(in_file, H5S_SELECT_SET, start, NULL, size, NULL) < 0 ||
-        H5Dwrite(f->counts, H5T_NATIVE_UINT64, in_memory, in_file, H5P_DEFAULT, counts) < 0)
+        H5Dwrite(f->counts, H5T_NATIVE_UINT64, in_memory, in_file, H5P_DEFAULT, counts) < 0) {
         code = ps_h5_fail(error, "%s: cannot write histograms", f->path);
+        ps_hdf5_mark_broken();
+    }
     ps_h5_close(&in_file);
     ps_h5_close(&in_memory);
     return code;
@@ -150,13 +161,26 @@ ps_code ps_histogram_file_write_counts(void *file, int64_t first_pixel, int64_t 
     return PS_OK;
 }
 
+/* Collective, when every rank has the file open: where one could not write it, nobody closes it, because closing waits for all, and the
+ * program leaves by another door. */
+static bool is_broken_anywhere(const ps_histogram_file *f) {
+    int any = ps_hdf5_is_broken();
+    MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, f->cluster->communicator);
+    if (any) ps_hdf5_mark_broken();
+    return any != 0;
+}
+
 /* Collective: false when HDF5 could not close. */
 static bool close_file(ps_histogram_file *f) {
-    ps_h5_close(&f->counts);
-    ps_h5_close(&f->entry);
-    bool closed = f->file < 0 || H5Fclose(f->file) >= 0;
-    f->file = H5I_INVALID_HID;
+    if (f->file < 0) return true;
+    bool closed = !is_broken_anywhere(f);
+    if (closed) {
+        ps_h5_close(&f->counts);
+        ps_h5_close(&f->entry);
+        closed = H5Fclose(f->file) >= 0;
+    }
     if (!closed) ps_hdf5_mark_broken();
+    f->file = f->entry = f->counts = H5I_INVALID_HID;
     return closed;
 }
 
@@ -165,13 +189,29 @@ static void write_crate(const char *path) {
     if (ps_crate_write(path, &problem) != PS_OK) ps_log(PS_LOG_WARNING, "the output is complete, its RO-Crate is not: %s", problem.text);
 }
 
+/* The new file is complete, so an earlier output has had its time; what is none stays under another name. */
+static ps_code publish(const ps_histogram_file *f, ps_error *error) {
+    char *kept = NULL;
+    if (f->spec->overwrite) PS_TRY(ps_publish_keep(f->path, &kept, error));
+    ps_code code = ps_publish_rename(f->temporary, f->path, f->spec->overwrite, error);
+    if (code != PS_OK)
+        ps_publish_restore(f->path, kept);
+    else if (kept && !ps_output_is_output(kept))
+        ps_log(PS_LOG_WARNING, "%s: what stood there is no output of ptyseries and is kept as %s", f->path, kept);
+    else if (kept)
+        unlink(kept);
+    free(kept);
+    return code;
+}
+
 ps_code ps_histogram_file_finish(ps_histogram_file *f, const ps_histogram_results *results, ps_error *error) {
     ps_code code = f->cluster->rank == 0 ? ps_histogram_write_results(f, results, error) : PS_OK;
+    if (code == PS_E_IO || code == PS_E_HDF5) ps_hdf5_mark_broken();
     PS_GO(ps_cluster_agree(f->cluster, code, error));
     code = close_file(f) ? PS_OK : ps_h5_fail(error, "%s: cannot close", f->temporary);
     PS_GO(ps_cluster_agree(f->cluster, code, error));
     if (f->cluster->rank == 0) code = ps_publish_sync(f->temporary, error);
-    if (f->cluster->rank == 0 && code == PS_OK) code = ps_publish_rename(f->temporary, f->path, f->spec->overwrite, error);
+    if (f->cluster->rank == 0 && code == PS_OK) code = publish(f, error);
     PS_GO(ps_cluster_agree(f->cluster, code, error));
     free(f->temporary);
     f->temporary = NULL;

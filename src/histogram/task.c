@@ -11,6 +11,7 @@
 #include "histogram/histogram.h"
 #include "histogram/masks.h"
 #include "histogram/reduce.h"
+#include "output/guard.h"
 #include "output/h5.h"
 #include "output/signature.h"
 #include "output/view.h"
@@ -45,6 +46,12 @@ typedef struct {
 
 /* ---- before counting
  * --------------------------------------------------------------------------------------------------------------------- */
+
+/* Before anything is touched: the output is none of the files that are read. */
+static ps_code guard_inputs(const session *s, ps_error *error) {
+    ps_reader_options options = ps_job_reader_options(s->job);
+    return s->cluster->rank == 0 ? ps_guard_output(s->job, &options, error) : PS_OK;
+}
 
 static ps_code prepare_rank(session *s, ps_error *error) {
     PS_TRY(ps_histogram_plan_build(s->job, &s->plan, error));
@@ -302,6 +309,7 @@ ps_code ps_histogram_run(const ps_cluster *cluster, const ps_job *job, const ps_
     bool complete = false;
     ps_code code = PS_OK;
     PS_GO(ps_run_plan_screen(cluster, job, error));
+    PS_GO(ps_cluster_agree(cluster, guard_inputs(&s, error), error));
     PS_GO(ps_memory_share_measure(cluster, &s.share, error));
     PS_GO(ps_cluster_agree(cluster, prepare_rank(&s, error), error));
     PS_GO(is_complete(&s, &complete, error));

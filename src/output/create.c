@@ -7,13 +7,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/lock.h"
+#include "core/log.h"
 #include "output/h5.h"
+#include "output/info.h"
 #include "output/layout.h"
 #include "output/lock.h"
 #include "output/process.h"
 #include "output/publish.h"
 #include "output/signature.h"
+#include "output/slots.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "rows are verified as they stand in the file, which is little endian");
 
@@ -329,12 +331,14 @@ static ps_code create_root(hid_t file, const char *path, ps_error *error) {
     return ps_h5_attribute_text(file, "file_time", now, error);
 }
 
+enum { OTHER_LINKS = 8 }; /* of /entry, besides optics and runs, and a little more */
+
 static ps_code create_entry(hid_t file, const ps_output_spec *spec, ps_error *error) {
     const ps_job *job = spec->job;
     ps_code code = PS_OK;
     char *signature = NULL;
     hid_t entry = H5I_INVALID_HID;
-    PS_GO(ps_h5_group(file, "entry", "NXentry", &entry, error));
+    PS_GO(ps_slots_create_entry(file, spec->n_optics + PS_PROCESS_SLOTS + OTHER_LINKS, &entry, error));
     PS_GO(ps_h5_attribute_text(entry, "default", job->phase.enabled ? "phase" : job->complex_.enabled ? "complex" : "ssb", error));
     PS_GO(ps_h5_integer(entry, "format_version", PS_FORMAT_VERSION, error));
     PS_GO(ps_output_signature(spec, &signature, error));
@@ -363,12 +367,9 @@ static ps_code write_tree(const char *temporary, const char *path, const ps_outp
     PS_GO(create_entry(file, spec, error));
     if (H5Fflush(file, H5F_SCOPE_GLOBAL) < 0) code = ps_h5_fail(error, "%s: cannot write", temporary);
 done:
-    if (file >= 0 && H5Fclose(file) < 0) {
-        code = code == PS_OK ? ps_h5_fail(error, "%s: cannot close", temporary) : code;
-        ps_hdf5_mark_broken();
-    }
+    ps_code closed = ps_h5_close_written(&file, temporary, error);
     ps_h5_close(&access);
-    return code;
+    return code == PS_OK ? closed : code;
 }
 
 static ps_code check_spec(const ps_output_spec *spec, ps_error *error) {
@@ -394,9 +395,17 @@ static int64_t estimate_bytes(const ps_output_spec *spec) {
     return spec->n_frames * per_frame + spec->n_optics * per_optics + PS_PROCESS_SLOTS * PS_BYTES_PER_PROCESS;
 }
 
+static void say_kept(const char *path, const char *kept) {
+    if (!kept) return;
+    if (ps_output_is_output(kept))
+        ps_log(PS_LOG_INFO, "%s: what stood there is kept as %s until every frame of the new one is done", path, kept);
+    else
+        ps_log(PS_LOG_WARNING, "%s: what stood there is no output of ptyseries and is kept as %s", path, kept);
+}
+
 ps_code ps_output_create(const char *path, bool overwrite, const ps_output_spec *spec, ps_error *error) {
     ps_code code = PS_OK;
-    char *temporary = NULL;
+    char *temporary = NULL, *kept = NULL;
     ps_lock lock = PS_LOCK_NONE;
     ps_h5_quiet();
     signal(SIGXFSZ, SIG_IGN);
@@ -410,10 +419,15 @@ ps_code ps_output_create(const char *path, bool overwrite, const ps_output_spec 
     PS_GO(ps_publish_temporary(path, &temporary, error));
     PS_GO(ps_publish_try_space(temporary, estimate_bytes(spec), error));
     PS_GO(write_tree(temporary, path, spec, error));
+    PS_GO(ps_process_hide_reserve(temporary, 2, error));
     PS_GO(ps_publish_sync(temporary, error));
+    if (overwrite) PS_GO(ps_publish_keep(path, &kept, error));
     PS_GO(ps_publish_rename(temporary, path, overwrite, error));
+    say_kept(path, kept);
 done:
     if (code != PS_OK && temporary) unlink(temporary);
+    if (code != PS_OK) ps_publish_restore(path, kept);
+    free(kept);
     free(temporary);
     ps_lock_release(&lock);
     return code;

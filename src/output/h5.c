@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/lock.h"
+
 void ps_h5_quiet(void) {
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 }
@@ -71,6 +73,14 @@ ps_code ps_io_fail(ps_error *error, int errnum, const char *format, ...) {
 void ps_h5_close(hid_t *id) {
     if (*id > 0) H5Idec_ref(*id);
     *id = H5I_INVALID_HID;
+}
+
+ps_code ps_h5_close_written(hid_t *file, const char *path, ps_error *error) {
+    hid_t open = *file;
+    *file = H5I_INVALID_HID;
+    if (open < 0 || H5Fclose(open) >= 0) return PS_OK;
+    ps_hdf5_mark_broken();
+    return ps_h5_fail(error, "%s: cannot write it to the end", path);
 }
 
 ps_code ps_h5_open_read(const char *path, hid_t *file, ps_error *error) {

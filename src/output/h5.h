@@ -17,6 +17,10 @@ ps_code ps_io_fail(ps_error *error, int errnum, const char *format, ...) __attri
 
 void ps_h5_close(hid_t *id); /* any kind of id; sets it to H5I_INVALID_HID */
 
+/* Closes a file that was written: HDF5 may only now write, and fail. Sets *file to H5I_INVALID_HID, which also stands for none. After an
+ * error the process must leave by another door (ps_hdf5_mark_broken in core/lock.h). */
+ps_code ps_h5_close_written(hid_t *file, const char *path, ps_error *error);
+
 /* Opens for reading without file locks, so that a file that is being written can be read, on any file system. */
 ps_code ps_h5_open_read(const char *path, hid_t *file, ps_error *error);
 

@@ -3,6 +3,7 @@
 #define PS_OUTPUT_INTERNAL_H
 
 #include <hdf5.h>
+#include <sys/types.h>
 
 #include "output/layout.h"
 #include "output/lock.h"
@@ -18,6 +19,9 @@ struct ps_output {
     ps_lock lock; /* held by rank 0 */
     hid_t file, entry;
     int fd;      /* of the same file: fdatasync and reading back */
+    dev_t device; /* what it was when it was opened */
+    ino_t inode;
+    int64_t bytes;
     int process; /* number of the run's /entry/process_N */
     size_t write_limit;
     int64_t n_frames;
@@ -36,6 +40,8 @@ ps_code ps_output_crc(const ps_output *output, int64_t frame, uint32_t *crc, ps_
 const char *ps_result_name(ps_result result); /* below /entry */
 const char *ps_column_name(ps_column column);
 
+/* Closes everything below the file. */
+void ps_output_forget(ps_output *output);
 /* Collective: closes without writing anything more. */
 void ps_output_discard(ps_output *output);
 

@@ -69,7 +69,7 @@ typedef enum {
 /* Scalars of /entry/optics_N that write_prepared fills; weights [n_active] beside them. */
 enum { PS_WIDTH_BACKEND = 64, PS_WIDTH_PRECISION = 64 };
 
-/* Scalars of /entry/process_N besides the notes. A slot whose state is "unused" holds nothing; state is written last. */
+/* Scalars of /entry/process_N besides the notes. A slot whose state is "unused" holds nothing and is hidden; state is written last. */
 enum { PS_WIDTH_STATE = 16, PS_WIDTH_TIME = 32, PS_WIDTH_NOTE = 256, PS_WIDTH_MORE = 32768 };
 
 /* ISO 8601, UTC, seconds. */

@@ -15,10 +15,10 @@
 
 #include "core/lock.h"
 #include "core/log.h"
-#include "output/crate.h"
 #include "output/h5.h"
 #include "output/internal.h"
 #include "output/layout.h"
+#include "output/presence.h"
 #include "output/process.h"
 
 static const char *const result_names[] = {
@@ -75,6 +75,19 @@ static ps_code open_mpi_file(ps_output *output, ps_error *error) {
     return code;
 }
 
+/* Collective. Closing waits for all ranks: where one could not open the file, the others leave it open and the program by another door. */
+static ps_code open_together(ps_output *output, ps_error *error) {
+    ps_code code = open_mpi_file(output, error);
+    int opened = code == PS_OK, all, any;
+    MPI_Allreduce(&opened, &all, 1, MPI_INT, MPI_MIN, output->communicator);
+    MPI_Allreduce(&opened, &any, 1, MPI_INT, MPI_MAX, output->communicator);
+    if (any && !all) {
+        ps_hdf5_mark_broken();
+        output->file = H5I_INVALID_HID;
+    }
+    return ps_output_agree(output->communicator, code, error);
+}
+
 static ps_code open_rows(ps_output *output, ps_error *error) {
     bool present;
     output->entry = H5Gopen2(output->file, "entry", H5P_DEFAULT);
@@ -105,7 +118,7 @@ static ps_code read_states(ps_output *output, ps_error *error) {
     return PS_OK;
 }
 
-static void forget(ps_output *output) {
+void ps_output_forget(ps_output *output) {
     for (int i = 0; i < PS_N_RESULTS; i++) ps_rows_close(&output->results[i]);
     for (int i = 0; i < PS_N_COLUMNS; i++) ps_rows_close(&output->columns[i]);
     ps_rows_close(&output->seconds);
@@ -114,8 +127,8 @@ static void forget(ps_output *output) {
 
 void ps_output_discard(ps_output *output) {
     if (!output) return;
-    forget(output);
-    if (output->file >= 0) H5Fclose(output->file);
+    ps_output_forget(output);
+    if (output->file >= 0 && H5Fclose(output->file) < 0) ps_hdf5_mark_broken();
     if (output->fd >= 0) close(output->fd);
     ps_lock_release(&output->lock);
     if (output->communicator != MPI_COMM_NULL) MPI_Comm_free(&output->communicator);
@@ -145,7 +158,8 @@ static ps_code open_local(ps_output *output, int rank, ps_error *error) {
     output->rank = rank;
     if (rank == 0) PS_TRY(ps_lock_take(output->path, &output->lock, error));
     output->fd = open(output->path, O_RDWR | O_CLOEXEC);
-    return output->fd < 0 ? ps_io_fail(error, errno, "%s: cannot open for writing", output->path) : PS_OK;
+    if (output->fd < 0) return ps_io_fail(error, errno, "%s: cannot open for writing", output->path);
+    return ps_presence_note(output, error);
 }
 
 ps_code ps_output_open(const char *path, MPI_Comm communicator, ps_output **opened, ps_error *error) {
@@ -158,11 +172,12 @@ ps_code ps_output_open(const char *path, MPI_Comm communicator, ps_output **open
     ps_output *output = new_output(path);
     PS_GO(ps_output_agree(communicator, open_local(output, rank, error), error));
     MPI_Comm_dup(communicator, &output->communicator);
-    PS_GO(ps_output_agree(communicator, open_mpi_file(output, error), error));
+    PS_GO(open_together(output, error));
     code = open_rows(output, error);
     if (code == PS_OK) code = read_states(output, error);
     if (code == PS_OK) code = ps_process_last(output->entry, &output->process, error);
     PS_GO(ps_output_agree(communicator, code, error));
+    MPI_Bcast(&output->process, 1, MPI_INT, 0, communicator);
     *opened = output;
     output = NULL;
 done:
@@ -338,17 +353,20 @@ ps_code ps_output_write_frame(ps_output *output, int64_t frame, const ps_frame_r
     gather_results(result, values);
     PS_TRY(check_frame(output, frame, error));
     PS_TRY(check_results(output, frame, values, error));
+    PS_TRY(ps_presence_check(output, error));
     PS_TRY(reopen_frame(output, frame, error));
     PS_TRY(write_results(output, frame, values, &crc, error));
     PS_TRY(read_back(output, frame, values, error));
     timed.seconds[PS_STAGE_WRITE] += ps_seconds() - start;
     PS_TRY(write_row(output, frame, &timed, crc, error));
     PS_TRY(ps_output_sync(output, error));
-    return ps_output_write_state(output, frame, PS_FRAME_DONE, error);
+    PS_TRY(ps_output_write_state(output, frame, PS_FRAME_DONE, error));
+    return ps_presence_check(output, error);
 }
 
 ps_code ps_output_fail_frame(ps_output *output, int64_t frame, const char *reason, ps_error *error) {
     PS_TRY(check_frame(output, frame, error));
+    PS_TRY(ps_presence_check(output, error));
     PS_TRY(reopen_frame(output, frame, error));
     PS_TRY(write_who(output, frame, NULL, NULL, reason, error));
     PS_TRY(ps_output_sync(output, error));
@@ -400,53 +418,6 @@ ps_code ps_output_write_prepared(ps_output *output, int64_t optics, const ps_out
     PS_GO(write_whole(group, "precision", NULL, prepared->precision, error));
 done:
     ps_h5_close(&group);
-    return code;
-}
-
-/* ---- closing ---- */
-
-/* counts: [3]; valid on rank 0. What other ranks wrote is asked from them, not from the file system's cache. */
-static void count_states(ps_output *output, int64_t counts[3]) {
-    uint8_t *all = output->rank == 0 ? malloc((size_t)output->n_frames) : NULL;
-    int can_count = output->rank != 0 || all != NULL;
-    MPI_Bcast(&can_count, 1, MPI_INT, 0, output->communicator);
-    counts[0] = counts[1] = counts[2] = 0;
-    if (!can_count) return;
-    MPI_Reduce(output->written, all, (int)output->n_frames, MPI_UINT8_T, MPI_MAX, 0, output->communicator);
-    for (int64_t i = 0; output->rank == 0 && i < output->n_frames; i++) {
-        int state = all[i] ? all[i] - 1 : output->states[i];
-        if (state >= 0 && state < 3) counts[state]++;
-    }
-    free(all);
-}
-
-/* What could not be said beside the file does not take anything from the file. */
-static void write_crate(const char *path) {
-    ps_error problem = {0};
-    if (ps_crate_write(path, &problem) != PS_OK) ps_log(PS_LOG_WARNING, "the output is complete, its RO-Crate is not: %s", problem.text);
-}
-
-ps_code ps_output_close(ps_output *output, ps_error *error) {
-    if (!output) return PS_OK;
-    int64_t counts[3];
-    count_states(output, counts);
-    ps_code code = output->rank == 0 ? ps_process_finish(output->entry, output->process, counts, error) : PS_OK;
-    if (code != PS_OK) ps_hdf5_mark_broken();
-    if (ps_hdf5_is_broken())
-        code = PS_FAIL(error, PS_E_IO, "%s: could not be written to the end; what it says of its frames is true, and --resume goes on", output->path);
-    code = ps_output_agree(output->communicator, code, error);
-    if (code != PS_OK) {
-        ps_hdf5_mark_broken();
-        ps_lock_release(&output->lock);
-        return code;
-    }
-    forget(output);
-    if (H5Fclose(output->file) < 0 && code == PS_OK) code = ps_h5_fail(error, "%s: cannot close", output->path);
-    output->file = H5I_INVALID_HID;
-    if (code == PS_OK) code = ps_output_sync(output, error);
-    code = ps_output_agree(output->communicator, code, error);
-    if (code == PS_OK && output->rank == 0) write_crate(output->path);
-    ps_output_discard(output);
     return code;
 }
 

@@ -94,7 +94,8 @@ typedef struct {
 typedef struct ps_output ps_output;
 
 /* Rank-local, called by one rank: creates the file. PS_E_ARGUMENT when it exists and overwrite is false (untouched then), or when another
- * run writes it. */
+ * run writes it. With overwrite what stood there gets the name PATH.previous-N at the moment when the new file, complete but for results,
+ * takes its place. */
 ps_code ps_output_create(const char *path, bool overwrite, const ps_output_spec *spec, ps_error *error);
 /* Rank-local, called by one rank, MPI running: makes an existing file ready to go on with. spec is what this run would have created.
  * Refuses with PS_E_ARGUMENT and the list of differences when the file was made with other science, and when another run writes it; the
@@ -104,7 +105,7 @@ ps_code ps_output_resume(const char *path, const ps_output_spec *spec, bool retr
 /* Collective over communicator: opens an existing file for writing. Errors are agreed on by all ranks; PS_E_ARGUMENT when another
  * run writes it. SIGXFSZ is ignored from here on, so that a file size limit becomes an error. */
 ps_code ps_output_open(const char *path, MPI_Comm communicator, ps_output **output, ps_error *error);
-/* Rank-local. Images and curves (read back and compared), then the CRC of all of them and the frame's row, then (flushed) its state.
+/* Rank-local. PS_E_IO when something else removed, replaced, moved or cut the file. Images and curves (read back and compared), then the CRC of all of them and the frame's row, then (flushed) its state.
  * Refuses non-finite values with PS_E_NUMERIC and writes nothing then. */
 ps_code ps_output_write_frame(ps_output *output, int64_t frame, const ps_frame_result *result, ps_error *error);
 ps_code ps_output_fail_frame(ps_output *output, int64_t frame, const char *reason, ps_error *error);
@@ -115,7 +116,8 @@ typedef struct {
     const char *backend, *precision; /* what prepared it */
 } ps_output_prepared;
 ps_code ps_output_write_prepared(ps_output *output, int64_t optics, const ps_output_prepared *prepared, ps_error *error);
-/* Collective: writes end time and counts (rank 0), closes, and puts the file into the directory's ro-crate-metadata.json. */
+/* Collective: writes end time and counts (rank 0), closes, and puts the file into the directory's ro-crate-metadata.json. When every frame is
+ * done, earlier results kept beside it (PATH.previous-N) go. PS_E_IO when the file is no longer there or was cut: what can be saved is. */
 ps_code ps_output_close(ps_output *output, ps_error *error);
 
 /* Rank-local: states of all frames of a file on disk (also while it is being written); *states is malloc'd, [n]. */

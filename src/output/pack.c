@@ -65,6 +65,7 @@ typedef struct {
 static ps_code read_image(int fd, uint64_t offset, buffers *b, ps_error *error) {
     for (size_t done = 0; done < b->image_bytes;) {
         ssize_t got = pread(fd, b->image + done, b->image_bytes - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR) continue;
         if (got <= 0) return ps_io_fail(error, got < 0 ? errno : EIO, "cannot read an image at byte %llu", (unsigned long long)offset);
         done += (size_t)got;
     }
@@ -189,6 +190,37 @@ static ps_code copy_child_group(const packer *p, hid_t from, hid_t to, const cha
     return code;
 }
 
+static bool has_variable_length(hid_t type) {
+    return H5Tdetect_class(type, H5T_VLEN) > 0 || H5Tdetect_class(type, H5T_REFERENCE) > 0 || H5Tis_variable_str(type) > 0;
+}
+
+/* A dataset through memory. H5Ocopy, which crashes when the disk is full, is left what others may have added to the file. */
+static ps_code copy_dataset(const packer *p, hid_t from, hid_t to, const char *name) {
+    ps_code code = PS_OK;
+    hid_t in = H5Dopen2(from, name, H5P_DEFAULT), type = H5Dget_type(in), space = H5Dget_space(in), out = H5I_INVALID_HID;
+    hsize_t dims[H5S_MAX_RANK] = {0};
+    int rank = H5Sget_simple_extent_ndims(space);
+    void *values = NULL;
+    if (rank < 0 || has_variable_length(type)) {
+        if (H5Ocopy(from, name, to, name, H5P_DEFAULT, H5P_DEFAULT) < 0) code = ps_h5_fail(p->error, "cannot copy %s", name);
+        goto done;
+    }
+    values = malloc((size_t)H5Sget_simple_extent_npoints(space) * H5Tget_size(type) + 1);
+    PS_GO_ALLOC(p->error, values);
+    H5Sget_simple_extent_dims(space, dims, NULL);
+    if (H5Dread(in, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0) PS_GO(ps_h5_fail(p->error, "cannot read %s", name));
+    PS_GO(ps_h5_dataset(to, name, type, type, rank, dims, values, p->error));
+    if ((out = H5Dopen2(to, name, H5P_DEFAULT)) < 0) PS_GO(ps_h5_fail(p->error, "cannot open %s", name));
+    PS_GO(copy_attributes(in, out, p->error));
+done:
+    free(values);
+    ps_h5_close(&out);
+    ps_h5_close(&space);
+    ps_h5_close(&type);
+    ps_h5_close(&in);
+    return code;
+}
+
 static herr_t copy_member(hid_t from, const char *name, const H5L_info_t *info, void *context) {
     visit *v = context;
     H5O_info_t object;
@@ -199,6 +231,8 @@ static herr_t copy_member(hid_t from, const char *name, const H5L_info_t *info, 
         v->code = copy_child_group(v->p, from, v->to, name);
     else if (object.type == H5O_TYPE_DATASET && is_images(from, name))
         v->code = copy_images(v->p, from, v->to, name);
+    else if (object.type == H5O_TYPE_DATASET)
+        v->code = copy_dataset(v->p, from, v->to, name);
     else if (H5Ocopy(from, name, v->to, name, H5P_DEFAULT, H5P_DEFAULT) < 0)
         v->code = ps_h5_fail(v->p->error, "cannot copy %s", name);
     return v->code == PS_OK ? 0 : -1;
@@ -209,11 +243,11 @@ static ps_code copy_tree(packer *p, const char *temporary) {
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     p->target = access < 0 || H5Pset_file_locking(access, false, true) < 0 ? H5I_INVALID_HID
                                                                            : H5Fcreate(temporary, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    if (p->target < 0) code = ps_h5_fail(p->error, "%s: cannot create", temporary);
     ps_h5_close(&access);
-    if (p->target < 0) return ps_h5_fail(p->error, "%s: cannot create", temporary);
-    code = copy_group(p, p->source, p->target);
-    if (H5Fclose(p->target) < 0 && code == PS_OK) code = ps_h5_fail(p->error, "%s: cannot write", temporary);
-    return code;
+    if (code == PS_OK) code = copy_group(p, p->source, p->target);
+    ps_code closed = ps_h5_close_written(&p->target, temporary, p->error);
+    return code == PS_OK ? closed : code;
 }
 
 /* ---- verification ---- */
@@ -289,7 +323,6 @@ static int64_t file_bytes(const char *path) {
 static ps_code make_copy(packer *p, const char *to, ps_pack_report *report) {
     ps_code code = PS_OK;
     char *temporary = NULL;
-    if (access(to, F_OK) == 0) return PS_FAIL(p->error, PS_E_ARGUMENT, "%s exists already", to);
     PS_GO(ps_publish_temporary(to, &temporary, p->error));
     PS_GO(copy_tree(p, temporary));
     PS_GO(verify(temporary, &report->n_verified, p->error));
@@ -311,7 +344,7 @@ static char *default_name(const char *path) {
 
 ps_code ps_pack(const char *path, const ps_pack_options *options, ps_pack_report *report, ps_error *error) {
     ps_code code = PS_OK;
-    ps_lock lock = PS_LOCK_NONE;
+    ps_lock lock = PS_LOCK_NONE, target_lock = PS_LOCK_NONE;
     packer p = {.from = path, .source = H5I_INVALID_HID, .fd = -1, .level = (int)options->level, .error = error};
     char *to = options->to ? strdup(options->to) : default_name(path);
     *report = (ps_pack_report){.bytes_before = file_bytes(path)};
@@ -325,10 +358,17 @@ ps_code ps_pack(const char *path, const ps_pack_options *options, ps_pack_report
         code = ps_io_fail(error, errno, "%s: cannot open", path);
         goto done;
     }
+    if (access(to, F_OK) == 0) {
+        code = PS_FAIL(error, PS_E_ARGUMENT, "%s exists already", to);
+        goto done;
+    }
+    PS_GO(ps_lock_take(to, &target_lock, error));
+    ps_publish_sweep(to);
     PS_GO(make_copy(&p, to, report));
 done:
     if (p.fd >= 0) close(p.fd);
     if (p.source >= 0) H5Fclose(p.source);
+    ps_lock_release(&target_lock);
     ps_lock_release(&lock);
     free(to);
     return code;

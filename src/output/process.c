@@ -1,6 +1,9 @@
 #include "output/process.h"
 
 #include <cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +12,7 @@
 #include "output/h5.h"
 #include "output/layout.h"
 #include "output/publish.h"
+#include "output/slots.h"
 
 enum { LONGEST_KEY = 128 };
 
@@ -43,12 +47,16 @@ static ps_code create_notes(hid_t group, const ps_output_spec *spec, ps_error *e
     return PS_OK;
 }
 
+static void slot_name(int number, char name[32]) {
+    snprintf(name, 32, "process_%d", number);
+}
+
 static ps_code create_slot(hid_t entry, int number, const ps_output_spec *spec, ps_error *error) {
     static const char *const counts[] = {"n_pending", "n_done", "n_failed"};
     ps_code code = PS_OK;
     hid_t group = H5I_INVALID_HID;
     char name[32];
-    snprintf(name, sizeof name, "process_%d", number);
+    slot_name(number, name);
     PS_GO(ps_h5_group(entry, name, "NXprocess", &group, error));
     PS_GO(ps_h5_text(group, "state", PS_WIDTH_STATE, "unused", error));
     PS_GO(ps_h5_integer(group, "sequence_index", number, error));
@@ -72,6 +80,38 @@ static ps_code create_slots(hid_t entry, int first, const ps_output_spec *spec, 
 ps_code ps_process_create_slots(hid_t entry, const ps_output_spec *spec, ps_error *error) {
     PS_TRY(create_slots(entry, 1, spec, error));
     return ps_process_fill(entry, 1, spec, error);
+}
+
+ps_code ps_process_create_only(hid_t entry, const ps_output_spec *spec, ps_error *error) {
+    PS_TRY(create_slot(entry, 1, spec, error));
+    return ps_process_fill(entry, 1, spec, error);
+}
+
+static ps_code hide_slots(int fd, hid_t entry, int first, ps_error *error) {
+    bool done = true;
+    for (int number = first; done; number++) {
+        char name[32];
+        slot_name(number, name);
+        PS_TRY(ps_slots_hide(fd, entry, name, &done, error));
+    }
+    return PS_OK;
+}
+
+ps_code ps_process_hide_reserve(const char *path, int first, ps_error *error) {
+    ps_code code = PS_OK;
+    hid_t file = H5I_INVALID_HID, entry = H5I_INVALID_HID;
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    PS_GO(ps_h5_open_read(path, &file, error));
+    if (fd < 0 || (entry = H5Gopen2(file, "entry", H5P_DEFAULT)) < 0) {
+        code = ps_h5_fail(error, "%s: cannot open /entry", path);
+        goto done;
+    }
+    PS_GO(hide_slots(fd, entry, first, error));
+done:
+    ps_h5_close(&entry);
+    ps_h5_close(&file);
+    if (fd >= 0) close(fd);
+    return code;
 }
 
 /* ---- writing into what stands there ---- */
@@ -129,8 +169,26 @@ static ps_code write_more(hid_t group, const cJSON *more, ps_error *error) {
 
 static ps_code open_slot(hid_t entry, int number, hid_t *group, ps_error *error) {
     char name[32];
-    snprintf(name, sizeof name, "process_%d", number);
+    slot_name(number, name);
     *group = H5Gopen2(entry, name, H5P_DEFAULT);
+    return *group < 0 ? ps_h5_fail(error, "cannot open /entry/%s", name) : PS_OK;
+}
+
+/* *fd: of the file that entry lies in, for what HDF5 is not asked for; to be closed. */
+static ps_code open_beside(hid_t entry, int *fd, ps_error *error) {
+    char path[PATH_MAX] = "";
+    *fd = H5Fget_name(entry, path, sizeof path) > 0 ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    return *fd < 0 ? ps_io_fail(error, errno, "%s: cannot open", path) : PS_OK;
+}
+
+/* Opens a slot that readers see, or a hidden one, which *slot then tells. */
+static ps_code open_any_slot(hid_t entry, int number, int *fd, ps_slot *slot, hid_t *group, ps_error *error) {
+    char name[32];
+    slot_name(number, name);
+    if (H5Lexists(entry, name, H5P_DEFAULT) > 0) return open_slot(entry, number, group, error);
+    PS_TRY(open_beside(entry, fd, error));
+    PS_TRY(ps_slots_find(*fd, entry, name, slot, error));
+    if (slot->hidden) *group = H5Oopen_by_addr(entry, slot->address);
     return *group < 0 ? ps_h5_fail(error, "cannot open /entry/%s", name) : PS_OK;
 }
 
@@ -151,13 +209,18 @@ ps_code ps_process_fill(hid_t entry, int number, const ps_output_spec *spec, ps_
     ps_code code = PS_OK;
     char now[PS_WIDTH_TIME];
     hid_t group = H5I_INVALID_HID;
+    ps_slot slot = {0};
+    int fd = -1;
     ps_output_time_now(now);
-    PS_GO(open_slot(entry, number, &group, error));
+    PS_GO(open_any_slot(entry, number, &fd, &slot, &group, error));
     PS_GO(write_notes(group, spec, error));
     PS_GO(write_text(group, "start_time", now, NULL, error));
     PS_GO(write_text(group, "state", "running", NULL, error));
+    ps_h5_close(&group);
+    if (slot.hidden) PS_GO(ps_slots_show(fd, &slot, error));
 done:
     ps_h5_close(&group);
+    if (fd >= 0) close(fd);
     return code;
 }
 
@@ -196,7 +259,7 @@ static ps_code count_slots(hid_t entry, int *last_used, int *n_slots, ps_error *
         char name[32];
         bool used = false;
         hid_t group = H5I_INVALID_HID;
-        snprintf(name, sizeof name, "process_%d", *n_slots + 1);
+        slot_name(*n_slots + 1, name);
         if (H5Lexists(entry, name, H5P_DEFAULT) <= 0) return PS_OK;
         PS_TRY(open_slot(entry, ++*n_slots, &group, error));
         ps_code code = slot_is_used(group, &used, error);
@@ -213,6 +276,18 @@ ps_code ps_process_last(hid_t entry, int *last, ps_error *error) {
 
 /* ---- more room ---- */
 
+static ps_code has_hidden_slot(const char *path, hid_t entry, int number, bool *has, ps_error *error) {
+    char name[32];
+    ps_slot slot;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return ps_io_fail(error, errno, "%s: cannot open", path);
+    slot_name(number, name);
+    ps_code code = ps_slots_find(fd, entry, name, &slot, error);
+    *has = slot.hidden;
+    close(fd);
+    return code;
+}
+
 static ps_code room_left(const char *path, int *n_slots, bool *room, ps_error *error) {
     int last = 0;
     hid_t file = H5I_INVALID_HID;
@@ -220,6 +295,7 @@ static ps_code room_left(const char *path, int *n_slots, bool *room, ps_error *e
     hid_t entry = H5Gopen2(file, "entry", H5P_DEFAULT);
     ps_code code = entry < 0 ? ps_h5_fail(error, "%s: no /entry", path) : count_slots(entry, &last, n_slots, error);
     *room = last < *n_slots;
+    if (code == PS_OK && !*room) code = has_hidden_slot(path, entry, last + 1, room, error);
     ps_h5_close(&entry);
     ps_h5_close(&file);
     return code;
@@ -236,9 +312,9 @@ static ps_code add_slots(const char *path, int first, const ps_output_spec *spec
     PS_GO(create_slots(entry, first, spec, error));
 done:
     ps_h5_close(&entry);
-    if (file >= 0 && H5Fclose(file) < 0 && code == PS_OK) code = ps_h5_fail(error, "%s: cannot close", path);
+    ps_code closed = ps_h5_close_written(&file, path, error);
     ps_h5_close(&access);
-    return code;
+    return code == PS_OK ? closed : code;
 }
 
 ps_code ps_process_make_room(const char *path, const ps_output_spec *spec, ps_error *error) {
@@ -251,6 +327,7 @@ ps_code ps_process_make_room(const char *path, const ps_output_spec *spec, ps_er
     PS_GO(ps_publish_temporary(path, &temporary, error));
     PS_GO(ps_publish_copy(path, temporary, error));
     PS_GO(add_slots(temporary, n_slots + 1, spec, error));
+    PS_GO(ps_process_hide_reserve(temporary, n_slots + 1, error));
     PS_GO(ps_publish_sync(temporary, error));
     PS_GO(ps_publish_rename(temporary, path, true, error));
 done:

@@ -1,5 +1,6 @@
 /* /entry/process_N: who made what, one NXprocess per run. Room for PS_PROCESS_SLOTS runs is made at creation, so that a later run adds
- * its own by writing raw data only; a slot whose state is "unused" holds nothing. */
+ * its own by writing raw data only. The links of those to come are hidden (slots.h) until their run has filled them. Files of earlier
+ * versions show them all, with the state "unused". */
 #ifndef PS_OUTPUT_PROCESS_H
 #define PS_OUTPUT_PROCESS_H
 
@@ -7,12 +8,16 @@
 
 #include "output/output.h"
 
-/* Creates all slots below entry and fills the first with the spec's notes. */
+/* Creates all slots below entry and fills the first with the spec's notes. When the file is closed, ps_process_hide_reserve is due. */
 ps_code ps_process_create_slots(hid_t entry, const ps_output_spec *spec, ps_error *error);
+/* The same for a file that no later run goes on with: one slot. */
+ps_code ps_process_create_only(hid_t entry, const ps_output_spec *spec, ps_error *error);
+/* Hides slots first, first + 1 ... of a closed file that nobody else has, where /entry keeps its links in its header. */
+ps_code ps_process_hide_reserve(const char *path, int first, ps_error *error);
 
 /* Number of the slot that was used last (1 ...). */
 ps_code ps_process_last(hid_t entry, int *last, ps_error *error);
-/* Fills slot `number` with the spec's notes and job, its state last. Raw data only. What has no place of its own, or is too long
+/* Fills slot `number`, seen or hidden, with the spec's notes and job, its state last, then shows it. Raw data only. What has no place of its own, or is too long
  * for it, goes to "more". */
 ps_code ps_process_fill(hid_t entry, int number, const ps_output_spec *spec, ps_error *error);
 /* Rank-local, with the file's lock held and nobody else writing it: when all slots are used, replaces the file by a copy of itself

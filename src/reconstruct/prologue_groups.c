@@ -11,21 +11,6 @@
 
 /* --- optics --- */
 
-/* pattern with every {stem} replaced; malloc'd. */
-static char *fill_stem(const char *pattern, const char *stem) {
-    static const char slot[] = "{stem}";
-    char *filled = strdup(pattern);
-    size_t done = 0;
-    for (char *at; filled && (at = strstr(filled + done, slot)) != NULL;) {
-        size_t before = (size_t)(at - filled);
-        char *longer = ps_text_format("%.*s%s%s", (int)before, filled, stem, at + sizeof slot - 1);
-        free(filled);
-        filled = longer;
-        done = before + strlen(stem);
-    }
-    return filled;
-}
-
 /* A series' one optics is read for the first frame and copied for the others. */
 static ps_code copy_optics(const ps_run_group *from, ps_run_group *group, ps_error *error) {
     group->optics = from->optics;
@@ -44,7 +29,7 @@ static ps_code read_optics(const ps_job *job, const ps_series_item *item, ps_run
         PS_TRY(ps_optics_from_json(job->optics.json, "/optics", &group->optics, error));
         group->given = cJSON_PrintUnformatted(job->optics.json);
     } else {
-        group->source = job->optics.source == PS_OPTICS_FILE ? strdup(job->optics.path) : fill_stem(job->optics.path, item->stem);
+        group->source = job->optics.source == PS_OPTICS_FILE ? strdup(job->optics.path) : ps_text_replace(job->optics.path, "{stem}", item->stem);
         if (!group->source) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for an optics file's name");
         PS_TRY(ps_optics_load(group->source, &group->optics, &group->given, error));
     }

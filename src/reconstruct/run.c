@@ -10,6 +10,7 @@
 #include "core/lock.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "output/guard.h"
 #include "output/view.h"
 #include "reconstruct/backend_choice.h"
 #include "reconstruct/curves.h"
@@ -78,9 +79,16 @@ static ps_code agree_on_inputs(const session *s, ps_error *error) {
     return ps_cluster_agree(s->cluster, code, error);
 }
 
+/* Before anything is touched: the output is none of the files that are read. */
+static ps_code guard_inputs(const session *s, ps_error *error) {
+    ps_reader_options options = ps_job_reader_options(s->job);
+    return s->cluster->rank == 0 ? ps_guard_output(s->job, &options, error) : PS_OK;
+}
+
 /* Collective. */
 static ps_code prepare_rank(session *s, ps_error *error) {
     PS_TRY(ps_run_plan_screen(s->cluster, s->job, error));
+    PS_TRY(ps_cluster_agree(s->cluster, guard_inputs(s, error), error));
     PS_TRY(ps_cluster_agree(s->cluster, ps_run_plan_build(s->job, &s->run, error), error));
     PS_TRY(agree_on_inputs(s, error));
     ps_code looked = s->cluster->rank == 0 ? ps_run_plan_look(s->job, &s->run, error) : PS_OK;
@@ -318,7 +326,7 @@ ps_code ps_reconstruct(const ps_cluster *cluster, const ps_job *job, const ps_ru
     PS_GO(ps_queue_create(cluster, s.n_places, &s.queue, error));
     code = do_work(&s, error);
 done:
-    if (s.output && ps_output_close(s.output, &closing) != PS_OK && code == PS_OK) {
+    if (s.output && ps_output_close(s.output, &closing) != PS_OK && (code == PS_OK || code == PS_E_PARTIAL || code == PS_E_INTERRUPTED)) {
         code = closing.code;
         if (error) *error = closing;
     }

@@ -2,13 +2,16 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/text.h"
 #include "input/bslz4.h"
+#include "input/name_list.h"
 #include "output/h5.h"
+#include "output/publish.h"
 #include "simulate/partial.h"
 
 struct ps_master_writer {
@@ -19,10 +22,9 @@ struct ps_master_writer {
 
 static const char master_ending[] = "_master.h5";
 
-/* Path of data file `number`, from 1; malloc'd. */
-static char *data_path(const ps_master_spec *spec, int64_t number) {
-    int stem = (int)(strlen(spec->master_path) - strlen(master_ending));
-    return ps_text_format("%.*s_data_%06" PRId64 ".h5", stem, spec->master_path, number);
+char *ps_master_data_path(const char *master_path, int64_t number) {
+    int stem = (int)(strlen(master_path) - strlen(master_ending));
+    return ps_text_format("%.*s_data_%06" PRId64 ".h5", stem, master_path, number);
 }
 
 static int64_t n_files(const ps_master_writer *writer) {
@@ -97,7 +99,7 @@ static ps_code open_data_file(ps_master_writer *writer, ps_error *error) {
     ps_code code = PS_OK;
     int64_t per_file = writer->spec.positions_per_file, left = writer->n_positions - writer->written;
     hid_t entry = H5I_INVALID_HID, data = H5I_INVALID_HID;
-    char *path = data_path(&writer->spec, writer->written / per_file + 1);
+    char *path = ps_master_data_path(writer->spec.master_path, writer->written / per_file + 1);
     PS_GO_ALLOC(error, path);
     PS_GO(ps_partial_create(path, &writer->file, error));
     PS_GO(ps_h5_group(writer->file, "entry", "NXentry", &entry, error));
@@ -112,10 +114,7 @@ done:
 
 static ps_code close_data_file(ps_master_writer *writer, ps_error *error) {
     ps_h5_close(&writer->dataset);
-    hid_t file = writer->file;
-    writer->file = H5I_INVALID_HID;
-    if (file > 0 && H5Fclose(file) < 0) return ps_h5_fail(error, "%s: cannot finish a data file", writer->spec.master_path);
-    return PS_OK;
+    return ps_partial_close(writer->spec.master_path, &writer->file, error);
 }
 
 ps_code ps_master_append(ps_master_writer *writer, const void *stream, size_t bytes, ps_error *error) {
@@ -187,7 +186,7 @@ static ps_code write_links(const ps_master_writer *writer, hid_t entry, ps_error
     PS_GO(ps_h5_group(entry, "data", "NXdata", &data, error));
     PS_GO(ps_h5_attribute_text(data, "signal", "data_000001", error));
     for (int64_t number = 1; number <= n_files(writer) && code == PS_OK; number++) {
-        char *path = data_path(&writer->spec, number), *name = ps_text_format("data_%06" PRId64, number);
+        char *path = ps_master_data_path(writer->spec.master_path, number), *name = ps_text_format("data_%06" PRId64, number);
         const char *slash = path ? strrchr(path, '/') : NULL;
         if (!path || !name)
             code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for names of data files");
@@ -224,25 +223,78 @@ static ps_code write_master(const ps_master_writer *writer, ps_error *error) {
     PS_GO(write_origin(entry, &writer->spec, error));
 done:
     ps_h5_close(&entry);
-    if (file > 0 && H5Fclose(file) < 0 && code == PS_OK) code = ps_h5_fail(error, "%s: cannot finish", writer->spec.master_path);
-    return code;
+    ps_code closed = ps_partial_close(writer->spec.master_path, &file, error);
+    return code == PS_OK ? closed : code;
+}
+
+/* ---- names ---- */
+
+/* All files of the recording but the master: companions, data files, then those of an earlier, longer recording. */
+static ps_code list_files(const ps_master_writer *writer, ps_name_list *files, int64_t *n_new, ps_error *error) {
+    for (int i = 0; i < 2; i++)
+        if (writer->spec.companions[i] && ps_name_list_add(files, writer->spec.companions[i]) != PS_OK) goto failed;
+    *n_new = files->n + n_files(writer);
+    for (int64_t number = 1;; number++) {
+        char *path = ps_master_data_path(writer->spec.master_path, number);
+        bool wanted = path && (number <= n_files(writer) || access(path, F_OK) == 0);
+        bool failed = !path || (wanted && ps_name_list_add(files, path) != PS_OK);
+        free(path);
+        if (failed) goto failed;
+        if (!wanted) return PS_OK;
+    }
+failed:
+    return PS_FAIL(error, PS_E_MEMORY, "%s: cannot allocate memory for names", writer->spec.master_path);
+}
+
+/* What stands there gets second names; kept[i] NULL: nothing stood there. The master is the last. */
+static ps_code keep_old(const char *master, const ps_name_list *files, char **kept, ps_error *error) {
+    for (int64_t i = 0; i < files->n; i++) PS_TRY(ps_publish_keep(files->names[i], &kept[i], error));
+    return ps_publish_keep(master, &kept[files->n], error);
+}
+
+static void restore_old(const char *master, const ps_name_list *files, char *const *kept) {
+    for (int64_t i = 0; i < files->n; i++)
+        if (kept[i]) rename(kept[i], files->names[i]);
+    if (kept[files->n]) rename(kept[files->n], master);
+}
+
+static bool any_file(const char *path) {
+    (void)path;
+    return true;
+}
+
+static void forget_old(const char *master, const ps_name_list *files) {
+    for (int64_t i = 0; i < files->n; i++) ps_publish_forget(files->names[i], any_file);
+    ps_publish_forget(master, any_file);
 }
 
 /* The master goes first when it replaces one, and comes last, so that it never stands beside data of another run. */
+static ps_code move_in(const char *master, const ps_name_list *files, int64_t n_new, ps_error *error) {
+    if (unlink(master) != 0 && errno != ENOENT) return ps_io_fail(error, errno, "%s: cannot replace", master);
+    for (int64_t i = 0; i < n_new; i++) PS_TRY(ps_partial_rename(files->names[i], error));
+    for (int64_t i = n_new; i < files->n; i++) unlink(files->names[i]);
+    return ps_partial_rename(master, error);
+}
+
 static ps_code name_files(const ps_master_writer *writer, ps_error *error) {
     ps_code code = PS_OK;
     const char *master = writer->spec.master_path;
-    if (unlink(master) != 0 && errno != ENOENT) return ps_io_fail(error, errno, "%s: cannot replace", master);
-    for (int64_t number = 1; code == PS_OK; number++) {
-        char *path = data_path(&writer->spec, number);
-        PS_GO_ALLOC(error, path);
-        bool old = number > n_files(writer), gone = old && unlink(path) != 0;
-        if (!old) code = ps_partial_rename(path, error);
-        free(path);
-        if (gone) break; /* no further data file of an earlier, longer recording */
-    }
-    if (code == PS_OK) code = ps_partial_rename(master, error);
+    ps_name_list files = {0};
+    int64_t n_new = 0;
+    char **kept = NULL;
+    PS_GO(list_files(writer, &files, &n_new, error));
+    kept = calloc((size_t)files.n + 1, sizeof *kept);
+    PS_GO_ALLOC(error, kept);
+    code = keep_old(master, &files, kept, error);
+    if (code == PS_OK) code = move_in(master, &files, n_new, error);
+    if (code == PS_OK)
+        forget_old(master, &files);
+    else
+        restore_old(master, &files, kept);
 done:
+    for (int64_t i = 0; kept && i <= files.n; i++) free(kept[i]);
+    free(kept);
+    ps_name_list_free(&files);
     return code;
 }
 
@@ -263,11 +315,12 @@ done:
 
 void ps_master_abandon(ps_master_writer *writer) {
     if (!writer) return;
-    ps_h5_close(&writer->dataset);
-    ps_h5_close(&writer->file);
+    close_data_file(writer, NULL);
     ps_partial_remove(writer->spec.master_path);
+    for (int i = 0; i < 2; i++)
+        if (writer->spec.companions[i]) ps_partial_remove(writer->spec.companions[i]);
     for (int64_t number = 1; number <= n_files(writer); number++) {
-        char *path = data_path(&writer->spec, number);
+        char *path = ps_master_data_path(writer->spec.master_path, number);
         if (path) ps_partial_remove(path);
         free(path);
     }

@@ -19,7 +19,11 @@ typedef struct {
     const char *job_text;    /* kept in /entry/simulation/job */
     const char *science;     /* kept in /entry/simulation/science */
     int64_t frame;
+    const char *companions[2]; /* files beside it, written under their temporary names, that get theirs together with it; NULL: none */
 } ps_master_spec;
+
+/* Path of data file `number`, from 1, of a master; malloc'd. */
+char *ps_master_data_path(const char *master_path, int64_t number);
 
 typedef struct ps_master_writer ps_master_writer;
 
@@ -27,7 +31,8 @@ typedef struct ps_master_writer ps_master_writer;
 ps_code ps_master_create(const ps_master_spec *spec, ps_master_writer **writer, ps_error *error);
 /* stream: [bytes] of ps_bslz4_encode, for the next position in scan order. */
 ps_code ps_master_append(ps_master_writer *writer, const void *stream, size_t bytes, ps_error *error);
-/* Writes the master, gives all files their names (replacing older ones of the same name) and frees the writer, on error too. */
+/* Writes the master, gives all files their names and frees the writer, on error too. Files of an older recording of that name have a second
+ * name, "...previous-1", until all new ones stand there, and come back after an error. */
 ps_code ps_master_finish(ps_master_writer *writer, ps_error *error);
 /* Removes what was written; NULL is allowed. */
 void ps_master_abandon(ps_master_writer *writer);

@@ -26,6 +26,16 @@ done:
     return code;
 }
 
+ps_code ps_partial_close(const char *path, hid_t *file, ps_error *error) {
+    ps_code code = PS_OK;
+    char *partial = ps_partial_path(path);
+    PS_GO_ALLOC(error, partial);
+    PS_GO(ps_h5_close_written(file, partial, error));
+done:
+    free(partial);
+    return code;
+}
+
 ps_code ps_partial_rename(const char *path, ps_error *error) {
     ps_code code = PS_OK;
     char *partial = ps_partial_path(path);

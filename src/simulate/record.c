@@ -80,10 +80,10 @@ static ps_code record_block(const ps_simulate_setup *setup, ps_turning *turning,
     return PS_OK;
 }
 
-static ps_code create_writer(const ps_simulate_setup *setup, int64_t frame, const char *master_path, ps_master_writer **writer,
+static ps_code create_writer(const ps_simulate_setup *setup, int64_t frame, const ps_simulate_paths *paths, ps_master_writer **writer,
                              ps_error *error) {
     const ps_job_simulate *job = setup->job;
-    const ps_master_spec spec = {.master_path = master_path,
+    const ps_master_spec spec = {.master_path = paths->master,
                                  .scan_rows = job->scan_rows,
                                  .scan_columns = job->scan_columns,
                                  .detector_rows = job->detector_rows,
@@ -94,18 +94,19 @@ static ps_code create_writer(const ps_simulate_setup *setup, int64_t frame, cons
                                  .description = "simulated by ptyseries",
                                  .job_text = setup->job_text,
                                  .science = setup->science,
-                                 .frame = frame};
+                                 .frame = frame,
+                                 .companions = {paths->truth, paths->optics}};
     return ps_master_create(&spec, writer, error);
 }
 
-ps_code ps_record(const ps_simulate_setup *setup, int64_t frame, ps_turning *turning, const char *master_path,
+ps_code ps_record(const ps_simulate_setup *setup, int64_t frame, ps_turning *turning, const ps_simulate_paths *paths,
                   const ps_simulate_watch *watch, ps_error *error) {
     ps_code code = PS_OK;
     ps_master_writer *writer = NULL;
     buffers b = {0};
     int64_t per_block = setup->memory.positions_per_block, n_blocks = (setup->n_positions + per_block - 1) / per_block;
     PS_GO(buffers_create(setup, &b, error));
-    PS_GO(create_writer(setup, frame, master_path, &writer, error));
+    PS_GO(create_writer(setup, frame, paths, &writer, error));
     for (int64_t block = 0; block < n_blocks; block++) {
         PS_GO(record_block(setup, turning, block, &b, writer, error));
         PS_GO(watch->tell(watch->context, (double)(block + 1) / (double)n_blocks, error));

@@ -12,6 +12,7 @@
 #include "simulate/record.h"
 #include "simulate/scatter.h"
 #include "simulate/simulate.h"
+#include "simulate/targets.h"
 
 static const double default_budget_GiB = 4.0;
 static const double bytes_per_GiB = 1073741824.0;
@@ -198,6 +199,7 @@ ps_optics ps_simulate_frame_optics(const ps_simulate_setup *setup, int64_t frame
 
 ps_code ps_simulate_check(const ps_job *job, uint64_t available_bytes, ps_simulate_plan *plan, ps_error *error) {
     ps_simulate_setup setup;
+    PS_TRY(ps_simulate_guard(job, error));
     PS_TRY(ps_simulate_setup_build(job, available_bytes, &setup, error));
     *plan = (ps_simulate_plan){.upsampling = setup.upsampling, .object_rows = setup.grid.rows, .object_columns = setup.grid.columns};
     plan->bytes_per_frame = setup.n_positions * setup.n_pixels * (int64_t)ps_dtype_bytes(job->simulate.dtype);

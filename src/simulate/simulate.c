@@ -15,8 +15,10 @@
 #include "core/text.h"
 #include "output/h5.h"
 #include "simulate/exposure.h"
+#include "simulate/partial.h"
 #include "simulate/record.h"
 #include "simulate/science.h"
+#include "simulate/targets.h"
 #include "simulate/truth.h"
 
 /* One rank's share of a series. */
@@ -31,43 +33,6 @@ typedef struct {
     int64_t n_own, n_done; /* frames of this rank */
     ps_progress *progress; /* rank 0's, else NULL; in percent of its frames */
 } session;
-
-/* Where one frame goes; all owned. */
-typedef struct {
-    char *master, *truth, *optics, *directory;
-} frame_paths;
-
-static void paths_free(frame_paths *paths) {
-    free(paths->master);
-    free(paths->truth);
-    free(paths->optics);
-    free(paths->directory);
-    *paths = (frame_paths){0};
-}
-
-/* "{frame}" becomes the frame's number, three digits or what the last frame needs. */
-static char *master_of(const ps_job_simulate *job, int64_t frame) {
-    int digits = 3;
-    for (int64_t last = (job->n_frames - 1) / 1000; last > 0; last /= 10) digits++;
-    const char *mark = strstr(job->output_master, "{frame}");
-    if (!mark) return strdup(job->output_master);
-    return ps_text_format("%.*s%0*" PRId64 "%s", (int)(mark - job->output_master), job->output_master, digits, frame,
-                          mark + strlen("{frame}"));
-}
-
-static ps_code paths_of(const ps_job_simulate *job, int64_t frame, frame_paths *paths, ps_error *error) {
-    ps_code code = PS_OK;
-    *paths = (frame_paths){.master = master_of(job, frame)};
-    PS_GO_ALLOC(error, paths->master);
-    int stem = (int)(strlen(paths->master) - strlen("_master.h5"));
-    paths->truth = ps_text_format("%.*s_truth.h5", stem, paths->master);
-    paths->optics = ps_text_format("%.*s_optics.json", stem, paths->master);
-    paths->directory = ps_path_directory(paths->master);
-    PS_GO_ALLOC(error, paths->truth && paths->optics && paths->directory);
-done:
-    if (code != PS_OK) paths_free(paths);
-    return code;
-}
 
 enum { EXPOSE_PERCENT = 70 }; /* of a frame's time; the rest is encoding and writing */
 
@@ -88,8 +53,8 @@ static ps_code tell_recording(void *context, double fraction, ps_error *error) {
     return report(context, EXPOSE_PERCENT + (100 - EXPOSE_PERCENT) * fraction, "writing", error);
 }
 
-/* Truth and optics are written before the master, which says that the frame is whole. */
-static ps_code simulate_frame(session *s, const frame_paths *paths, ps_error *error) {
+/* Truth, optics and recording are written under temporary names; the last step gives all of them theirs. */
+static ps_code simulate_frame(session *s, const ps_simulate_paths *paths, ps_error *error) {
     ps_code code = PS_OK;
     ps_specimen specimen = {0};
     ps_turning *turning = NULL;
@@ -99,8 +64,12 @@ static ps_code simulate_frame(session *s, const frame_paths *paths, ps_error *er
     PS_GO(ps_truth_write(paths->truth, &s->setup, &specimen, s->frame, error));
     PS_GO(ps_truth_write_optics(paths->optics, &s->setup, s->frame, error));
     ps_specimen_free(&specimen);
-    PS_GO(ps_record(&s->setup, s->frame, turning, paths->master, &recording, error));
+    PS_GO(ps_record(&s->setup, s->frame, turning, paths, &recording, error));
 done:
+    if (code != PS_OK) {
+        ps_partial_remove(paths->truth);
+        ps_partial_remove(paths->optics);
+    }
     ps_specimen_free(&specimen);
     ps_turning_destroy(turning);
     return code;
@@ -122,19 +91,14 @@ done:
 
 /* Whether a frame is there already and may be kept; an error when it is there and may not. */
 static ps_code look_at_target(const session *s, int64_t frame, bool *keep, ps_error *error) {
-    ps_code code = PS_OK;
-    frame_paths paths = {0};
-    *keep = false;
-    PS_TRY(paths_of(s->setup.job, frame, &paths, error));
-    if (!s->options->overwrite && access(paths.master, F_OK) == 0) {
-        *keep = s->options->resume;
-        if (*keep)
-            code = ps_science_compare(paths.master, s->science, error);
-        else
-            code = PS_FAIL(error, PS_E_ARGUMENT, "%s: exists already; --overwrite replaces it, --resume goes on", paths.master);
-    }
+    ps_simulate_paths paths = {0};
+    bool whole = false;
+    PS_TRY(ps_simulate_paths_of(s->setup.job, frame, &paths, error));
+    ps_code code = ps_simulate_look(&paths, s->options, &whole, error);
+    *keep = whole && s->options->resume;
+    if (code == PS_OK && *keep) code = ps_science_compare(paths.master, s->science, error);
     if (code == PS_OK && frame == 0) code = make_directory(paths.directory, error);
-    paths_free(&paths);
+    ps_simulate_paths_free(&paths);
     return code;
 }
 
@@ -162,14 +126,14 @@ static ps_code share_pending(session *s, ps_error *error) {
 
 /* This rank's frame of a round of n_ranks frames, if there is one. */
 static ps_code simulate_own(session *s, int64_t first, ps_error *error) {
-    frame_paths paths = {0};
+    ps_simulate_paths paths = {0};
     if (first + s->cluster->rank >= s->n_pending) return PS_OK;
     s->frame = s->pending[first + s->cluster->rank];
-    PS_TRY(paths_of(s->setup.job, s->frame, &paths, error));
+    PS_TRY(ps_simulate_paths_of(s->setup.job, s->frame, &paths, error));
     ps_code code = simulate_frame(s, &paths, error);
     if (code != PS_OK) ps_error_prefix(error, "%s", paths.master);
     s->n_done++;
-    paths_free(&paths);
+    ps_simulate_paths_free(&paths);
     return code;
 }
 
@@ -177,6 +141,7 @@ static ps_code begin(session *s, const ps_job *job, const ps_memory_share *share
     PS_TRY(ps_simulate_setup_build(job, share->bytes, &s->setup, error));
     PS_TRY(ps_science_text(&s->setup, &s->science, error));
     s->setup.science = s->science;
+    if (s->cluster->rank == 0) PS_TRY(ps_simulate_guard(job, error));
     return list_pending(s, error);
 }
 

@@ -92,8 +92,8 @@ ps_code ps_truth_write(const char *path, const ps_simulate_setup *setup, const p
 done:
     ps_h5_close(&truth);
     ps_h5_close(&entry);
-    if (file > 0 && H5Fclose(file) < 0 && code == PS_OK) code = ps_h5_fail(error, "%s: cannot finish", path);
-    if (code == PS_OK) code = ps_partial_rename(path, error);
+    ps_code closed = ps_partial_close(path, &file, error);
+    if (code == PS_OK) code = closed;
     if (code != PS_OK) ps_partial_remove(path);
     return code;
 }
@@ -111,7 +111,6 @@ ps_code ps_truth_write_optics(const char *path, const ps_simulate_setup *setup, 
     int closed = fclose(file);
     file = NULL;
     if (closed != 0) code = ps_io_fail(error, errno, "%s: cannot write", partial);
-    if (code == PS_OK) code = ps_partial_rename(path, error);
 done:
     if (file) fclose(file);
     if (code != PS_OK) ps_partial_remove(path);

@@ -4,7 +4,9 @@
 
 #include "simulate/setup.h"
 
-/* path: "..._truth.h5", written under a temporary name first. Datasets phase and log_amplitude [row, column] float32 on the object's grid,
+/* Both write the file under its temporary name (partial.h); it gets its own together with the recording. */
+
+/* path: "..._truth.h5". Datasets phase and log_amplitude [row, column] float32 on the object's grid,
  * axes in Angstrom, the frame's optics as JSON text. */
 ps_code ps_truth_write(const char *path, const ps_simulate_setup *setup, const ps_specimen *specimen, int64_t frame, ps_error *error);
 

@@ -1,7 +1,10 @@
 /* Preloaded into a run to make it meet the faults of real clusters, at a chosen call:
  *
- *   PS_INJECT=KIND:N         KIND read_error, short_read, write_error, no_space, malloc, hdf5_crash; the N-th matching call (from 1) and,
- *                            for read_error, write_error, no_space and hdf5_crash (of H5Fopen), every one after it
+ *   PS_INJECT=KIND:N         KIND read_error, short_read, write_error, no_space, malloc, hdf5_crash, short_write, hdf5_refuse; the N-th
+ *                            matching call (from 1) and, for read_error, write_error, no_space, hdf5_crash (of H5Fopen), every one after it.
+ *                            short_write: from the N-th on every second write is interrupted, the others write at most half.
+ *                            hdf5_refuse: H5Fopen for writing opens the file and says that it could not
+ *   PS_INJECT_RANK=R         hdf5_refuse: only on this rank
  *   PS_INJECT=aligned:N      from the N-th request for aligned memory of at least PS_INJECT_BYTES on, PS_INJECT_TIMES of them fail (1; 0: all)
  *   PS_INJECT_PATH=TEXT      only files whose path holds TEXT
  *   PS_INJECT_BYTES=B        malloc: only requests of at least B bytes made by the program itself, not by libraries
@@ -20,7 +23,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-typedef enum { NOTHING, READ_ERROR, SHORT_READ, WRITE_ERROR, NO_SPACE, MALLOC, HDF5_CRASH, ALIGNED } fault;
+typedef enum { NOTHING, READ_ERROR, SHORT_READ, WRITE_ERROR, NO_SPACE, MALLOC, HDF5_CRASH, SHORT_WRITE, HDF5_REFUSE, ALIGNED } fault;
 
 static fault kind;
 static long at_call, n_times = 1;
@@ -44,7 +47,8 @@ static int find_program(struct dl_phdr_info *info, size_t size, void *unused) {
 }
 
 __attribute__((constructor)) static void read_settings(void) {
-    static const char *const names[] = {"", "read_error", "short_read", "write_error", "no_space", "malloc", "hdf5_crash", "aligned"};
+    static const char *const names[] = {"",       "read_error", "short_read",  "write_error", "no_space",
+                                        "malloc", "hdf5_crash", "short_write", "hdf5_refuse", "aligned"};
     const char *text = getenv("PS_INJECT"), *bytes = getenv("PS_INJECT_BYTES"), *delay = getenv("PS_INJECT_WRITE_US");
     for (int i = READ_ERROR; text && i <= ALIGNED; i++)
         if (strncmp(text, names[i], strlen(names[i])) == 0 && text[strlen(names[i])] == ':') {
@@ -99,11 +103,25 @@ ssize_t read(int file, void *into, size_t bytes) { DEFINE_READ(read, file, into,
 ssize_t pread(int file, void *into, size_t bytes, off_t from) { DEFINE_READ(pread, file, into, bytes, from); }
 ssize_t pread64(int file, void *into, size_t bytes, off64_t from) { DEFINE_READ(pread64, file, into, bytes, from); }
 
-ssize_t write(int file, const void *from, size_t bytes) { return refuses_write(file) ? -1 : REAL(write)(file, from, bytes); }
-ssize_t pwrite(int file, const void *from, size_t bytes, off_t to) { return refuses_write(file) ? -1 : REAL(pwrite)(file, from, bytes, to); }
-ssize_t pwrite64(int file, const void *from, size_t bytes, off64_t to) {
-    return refuses_write(file) ? -1 : REAL(pwrite64)(file, from, bytes, to);
+/* What is left of a write of `bytes`; 0: it is interrupted. */
+static size_t cut_write(int file, size_t bytes) {
+    static atomic_bool cut;
+    if (!strikes(SHORT_WRITE, file)) return bytes;
+    if (atomic_exchange(&cut, !atomic_load(&cut))) return bytes > 1 ? bytes / 2 : bytes;
+    errno = EINTR;
+    return 0;
 }
+
+#define DEFINE_WRITE(name, ...)                                                                                                            \
+    if (refuses_write(file)) return -1;                                                                                                    \
+    size_t all = bytes;                                                                                                                    \
+    bytes = cut_write(file, bytes);                                                                                                        \
+    if (bytes == 0 && all > 0) return -1;                                                                                                  \
+    return REAL(name)(__VA_ARGS__)
+
+ssize_t write(int file, const void *from, size_t bytes) { DEFINE_WRITE(write, file, from, bytes); }
+ssize_t pwrite(int file, const void *from, size_t bytes, off_t to) { DEFINE_WRITE(pwrite, file, from, bytes, to); }
+ssize_t pwrite64(int file, const void *from, size_t bytes, off64_t to) { DEFINE_WRITE(pwrite64, file, from, bytes, to); }
 
 extern void *__libc_malloc(size_t bytes);
 
@@ -128,11 +146,19 @@ void *aligned_alloc(size_t alignment, size_t bytes) {
     return REAL(aligned_alloc)(alignment, bytes);
 }
 
+/* Of a file for writing, on the chosen rank. */
+static bool refuses_open(const char *path, unsigned flags) {
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK"), *wanted = getenv("PS_INJECT_RANK");
+    bool here = kind == HDF5_REFUSE && (flags & 1) && path_part && strstr(path, path_part);
+    return here && rank && wanted && strcmp(rank, wanted) == 0 && atomic_fetch_add(&n_calls, 1) + 1 == at_call;
+}
+
 /* As a damaged file may make the library do. */
 int64_t H5Fopen(const char *path, unsigned flags, int64_t plist);
 
 int64_t H5Fopen(const char *path, unsigned flags, int64_t plist) {
     bool strikes_here = kind == HDF5_CRASH && path_part && strstr(path, path_part) && atomic_fetch_add(&n_calls, 1) + 1 >= at_call;
     if (strikes_here) raise(SIGSEGV);
-    return REAL(H5Fopen)(path, flags, plist);
+    int64_t opened = REAL(H5Fopen)(path, flags, plist);
+    return opened >= 0 && refuses_open(path, flags) ? -1 : opened;
 }
