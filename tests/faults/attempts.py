@@ -26,10 +26,12 @@ def save_series(folder, n_frames=N_FRAMES):
         folder.save(f"frame_{frame}.npy", counts)
 
 
-def run(folder, *extra, deadly=None, how="kill", ranks=None, status=(0,), output="out.h5"):
+def run(folder, *extra, deadly=None, how="kill", ranks=None, status=(0,), output="out.h5", slow_ms=0):
     """One start with --resume, with a frame that ends it in some way; what it printed."""
     launcher = ["mpirun", "--oversubscribe", "-n", str(ranks)] if ranks else []
     environment = {**os.environ, "PS_KILL_HOW": how, "PS_KILLING_COUNT": str(FIRST_COUNT + deadly) if deadly is not None else "-1"}
+    if slow_ms:
+        environment["PS_REDUCE_MS"] = str(slow_ms)
     done = subprocess.run([*launcher, folder.program, "run", "job.json", "--set", f"output.file={output}", "--resume", *extra],
                           cwd=folder.path, env=environment, capture_output=True, text=True, timeout=120)
     text = done.stdout + done.stderr
@@ -123,11 +125,11 @@ def kills_at_different_frames_blame_none(folder):
     expected = expected_output(folder)
     for ranks in (None, 3):
         (folder.path / "out.h5").unlink(missing_ok=True)
-        run(folder, deadly=0, ranks=ranks, status=KILLED)
+        run(folder, deadly=0, ranks=ranks, status=KILLED, slow_ms=400)
         state, attempts, _ = rows(folder)
         others = [frame for frame in range(n_frames) if attempts[frame] == 0 and state[frame] == PENDING]
         check(others, f"{ranks} ranks: every frame was in hand")
-        run(folder, deadly=others[-1], ranks=ranks, status=KILLED)
+        run(folder, deadly=others[-1], ranks=ranks, status=KILLED, slow_ms=10)
         state, attempts, _ = rows(folder)
         check(max(attempts) == 1 and attempts[0] == 1 and attempts.count(1) > 2, f"{ranks} ranks: {state} {attempts}")
         text = run(folder, ranks=ranks)

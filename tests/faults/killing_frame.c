@@ -1,6 +1,6 @@
 /* The program, with a backend that does not survive some frames: one whose very first count is PS_KILLING_COUNT ends, when it is reduced, in the
- * way that PS_KILL_HOW says: "kill" the process, lose the "device", or "stop" as at the end of a job's time. This definition of
- * ps_backend_choose takes the place of the program's. Counts must be uint16. */
+ * way that PS_KILL_HOW says: "kill" the process, lose the "device", or "stop" as at the end of a job's time. PS_REDUCE_MS slows the others
+ * down, so that they are still at work then. This definition of ps_backend_choose takes the place of the program's. Counts must be uint16. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +21,14 @@ static ps_code put(ps_frame *frame, int64_t first, int64_t n, const void *counts
 
 static ps_code reduce(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error) {
     const char *how = getenv("PS_KILL_HOW");
+    const char *slow = getenv("PS_REDUCE_MS");
     bool kills = false;
     for (int64_t i = 0; i < n_frames; i++)
         for (int k = 0; k < n_killing; k++) kills |= frames[i] == killing[k];
     if (kills && strcmp(how, "kill") == 0) kill(getpid(), SIGKILL);
     if (kills && strcmp(how, "device") == 0) return PS_FAIL(error, PS_E_DEVICE, "the device fell off the bus");
     if (kills && strcmp(how, "stop") == 0) raise(SIGTERM);
+    if (slow) usleep((useconds_t)atoi(slow) * 1000);
     return ps_backend_cpu_fast.frame_reduce(frames, n_frames, dose, error);
 }
 
