@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "output/output.h"
 
-enum { FIXTURE_STRENGTHS = 3, FIXTURE_OPTICS = 2, FIXTURE_CURVE = 7, FIXTURE_MAX_FRAMES = 64 };
+enum { FIXTURE_STRENGTHS = 3, FIXTURE_OPTICS = 2, FIXTURE_CURVE = 7, FIXTURE_MAX_FRAMES = 64, FIXTURE_FILES = 3 };
 
 typedef struct {
     ps_job job;
@@ -19,7 +19,8 @@ typedef struct {
     uint8_t bad[16 * 16];
     ps_output_optics optics[FIXTURE_OPTICS];
     ps_output_frame_source frames[FIXTURE_MAX_FRAMES];
-    char sources[FIXTURE_MAX_FRAMES][64];
+    char sources[FIXTURE_MAX_FRAMES][64], paths[FIXTURE_MAX_FRAMES][FIXTURE_FILES][64];
+    ps_output_file files[FIXTURE_MAX_FRAMES][FIXTURE_FILES];
     double curve[FIXTURE_CURVE];
     ps_output_note notes[3];
     ps_output_spec spec;
@@ -58,6 +59,26 @@ static void fixture_methods(fixture *f) {
     f->job.effective_text = (char *)"{\"task\":\"reconstruct\"}";
 }
 
+/* Frame 0 stands for a recording that cannot be read; the others are a master and its data files. */
+static void fixture_source(fixture *f, int i) {
+    snprintf(f->sources[i], sizeof f->sources[i], "/data/scan_%d_\xc3\xa9_master.h5", i);
+    f->frames[i] = (ps_output_frame_source){.source = f->sources[i],
+                                            .bytes = 1000 + i,
+                                            .mtime_ns = 5000 + i,
+                                            .checksum = (uint32_t)i * 77u,
+                                            .acquisition_time = "2024-05-06T07:08:09",
+                                            .optics = i % FIXTURE_OPTICS,
+                                            .n_files = i ? FIXTURE_FILES : 0,
+                                            .files = f->files[i]};
+    for (int k = 0; k < FIXTURE_FILES; k++) {
+        if (k == 0)
+            strcpy(f->paths[i][k], f->sources[i]);
+        else
+            snprintf(f->paths[i][k], sizeof f->paths[i][k], "/data/scan_%d_\xc3\xa9_data_%06d.h5", i, k);
+        f->files[i][k] = (ps_output_file){f->paths[i][k], 2000 + i, 6000 + k, (uint32_t)(100 * i + k + 1), 0};
+    }
+}
+
 /* 0, or 1 when the plan could not be built. The fixture must not be copied: it points into itself. */
 static int fixture_init(fixture *f, int64_t n_frames) {
     memset(f, 0, sizeof *f);
@@ -71,11 +92,7 @@ static int fixture_init(fixture *f, int64_t n_frames) {
                                           .bad = f->bad,
                                           .n_bad_file = 1};
     }
-    for (int i = 0; i < FIXTURE_MAX_FRAMES; i++) {
-        snprintf(f->sources[i], sizeof f->sources[i], "/data/scan_%d_\xc3\xa9_master.h5", i);
-        f->frames[i] =
-            (ps_output_frame_source){f->sources[i], 1000 + i, 5000 + i, (uint32_t)i * 77u, "2024-05-06T07:08:09", i % FIXTURE_OPTICS};
-    }
+    for (int i = 0; i < FIXTURE_MAX_FRAMES; i++) fixture_source(f, i);
     for (int i = 0; i < FIXTURE_CURVE; i++) f->curve[i] = 1e-4 * pow(10, i);
     f->notes[0] = (ps_output_note){"program", "ptyseries"};
     f->notes[1] = (ps_output_note){"version", "0.0"};

@@ -7,6 +7,7 @@
 #define PS_INPUT_HDF5_SEGMENTS_H
 
 #include "input/hdf5_dataset.h"
+#include "input/name_list.h"
 #include "input/reader.h"
 
 enum { PS_MAX_OPEN_SEGMENTS = 8 };
@@ -27,7 +28,8 @@ typedef struct {
     bool allow_partial; /* fill what is missing from the nearest frame before it, else after it */
     bool channels;      /* rank 4 is [position, channel, row, column] */
     int64_t channel;    /* of these, from 1; 0: not chosen */
-} ps_segments;          /* starts as {0} but for the last three */
+    ps_name_list *files; /* gets every file that is read; NULL: nobody asks */
+} ps_segments;           /* starts as {0} but for the last four */
 
 /* Appends the dataset's positions; those of a virtual dataset are its sources'. The first one sets what *info says of shape, type and
  * compression; a later one of another shape or type is PS_E_INPUT. info->n_positions, n_files and data_bytes grow. */

@@ -13,6 +13,7 @@
 #include "input/partial.h"
 #include "input/positions.h"
 #include "input/reader_formats.h"
+#include "input/reader_files.h"
 #include "input/scan_hint.h"
 #include "input/screen.h"
 #include "input/source.h"
@@ -89,6 +90,7 @@ void ps_reader_close(ps_reader *reader) {
     if (!reader) return;
     ps_reader *inner = reader->inner;
     free(reader->notes);
+    ps_name_list_free(&reader->files);
     reader->ops->close(reader);
     ps_reader_close(inner);
 }
@@ -106,6 +108,18 @@ ps_code ps_reader_mask(ps_reader *reader, uint8_t *bad, bool *present, ps_error 
     memset(bad, 0, (size_t)(reader->info.detector_rows * reader->info.detector_columns));
     while (reader && !reader->ops->mask) reader = reader->inner;
     return reader ? reader->ops->mask(reader, bad, present, error) : PS_OK;
+}
+
+ps_code ps_reader_list_files(const ps_reader *reader, ps_name_list *files, ps_error *error) {
+    while (reader->inner) reader = reader->inner;
+    ps_name_list named = {0};
+    bool listed = false; /* a format with an order of its own lists the named file too */
+    PS_TRY(ps_reader_files_add(&named, reader->path, error));
+    for (int64_t i = 0; i < reader->files.n; i++) listed |= strcmp(reader->files.names[i], named.names[0]) == 0;
+    ps_code code = listed ? PS_OK : ps_reader_files_add(files, named.names[0], error);
+    for (int64_t i = 0; i < reader->files.n && code == PS_OK; i++) code = ps_reader_files_add(files, reader->files.names[i], error);
+    ps_name_list_free(&named);
+    return code;
 }
 
 /* Readers in front of a format's reader keep no notes of their own. */

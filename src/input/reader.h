@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/types.h"
+#include "input/name_list.h"
 
 /* What a job says of its recordings; zeros say nothing. docs/input.md. */
 typedef struct {
@@ -76,6 +77,7 @@ struct ps_reader {
     ps_recording info;
     char *path;
     char *notes;      /* ps_reader_note */
+    ps_name_list files; /* that it reads besides path; the reader adds them when it opens (input/reader_files.h) */
     ps_reader *inner; /* NULL, or the reader this one stands in front of, which it owns */
 };
 
@@ -84,6 +86,10 @@ ps_code ps_reader_open(const char *source, const ps_reader_options *options, ps_
 void ps_reader_close(ps_reader *reader);
 ps_code ps_reader_read(ps_reader *reader, int64_t first_position, int64_t n_positions, void *counts, ps_error *error);
 ps_code ps_reader_mask(ps_reader *reader, uint8_t *bad, bool *present, ps_error *error);
+
+/* Adds to files everything the recording is read from: the named file, linked data files, sources of virtual datasets, external raw files,
+ * companions; those that are missing (allow_partial) too. Always in the same order. */
+ps_code ps_reader_list_files(const ps_reader *reader, ps_name_list *files, ps_error *error);
 
 /* Lines about how the file was understood ("warning: ..." where a person should look); "" when there are none. Owned by the reader. */
 const char *ps_reader_notes(const ps_reader *reader);

@@ -17,6 +17,7 @@ ps_code ps_hdf5_reader_create(const ps_reader_ops *ops, const char *path, ps_hdf
     }
     (*reader)->base.ops = ops;
     (*reader)->base.path = copy;
+    (*reader)->segments.files = &(*reader)->base.files;
     ps_recording_clear(&(*reader)->base.info);
     return PS_OK;
 }

@@ -89,10 +89,13 @@ static ps_code read_selection(const ps_json *place, ps_job_series *series, ps_er
 ps_code ps_job_read_series(const ps_json *place, const char *base_directory, ps_job_series *series, ps_error *error) {
     static const char *const keys[] = {"files",         "first",   "count",      "stride",        "order",
                                        "scan_shape",    "flyback", "repeats",    "serpentine",    "skip_leading",
-                                       "skip_trailing", "channel", "saturation", "allow_partial", "bad_pixels"};
+                                       "skip_trailing", "channel", "saturation", "allow_partial", "bad_pixels",
+                                       "verify"};
     ps_json files = ps_json_member(place, "files"), bad_pixels = ps_json_member(place, "bad_pixels");
     ps_json partial = ps_json_member(place, "allow_partial"), saturation = ps_json_member(place, "saturation");
-    ps_json channel = ps_json_member(place, "channel");
+    ps_json channel = ps_json_member(place, "channel"), verify = ps_json_member(place, "verify");
+    static const char *const ways[] = {"samples", "whole"};
+    int way = 0;
     *series = (ps_job_series){.count = -1, .stride = 1, .repeats = 1, .mask_from_file = true};
     PS_TRY(ps_json_require(place, error));
     PS_TRY(ps_json_object(place, keys, COUNT(keys), error));
@@ -101,6 +104,8 @@ ps_code ps_job_read_series(const ps_json *place, const char *base_directory, ps_
     PS_TRY(read_positions(place, series, error));
     PS_TRY(read_saturation(&saturation, series, error));
     PS_TRY(ps_json_bool(&partial, &series->allow_partial, error));
+    PS_TRY(ps_json_choice(&verify, ways, COUNT(ways), &way, error));
+    series->verify_whole = way == 1;
     if (!ps_json_is_null(&channel)) PS_TRY(ps_json_integer(&channel, 1, 1 << 20, &series->channel, error));
     return read_bad_pixels(&bad_pixels, base_directory, series, error);
 }

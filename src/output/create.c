@@ -16,6 +16,7 @@
 #include "output/publish.h"
 #include "output/signature.h"
 #include "output/slots.h"
+#include "output/source_files.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "rows are verified as they stand in the file, which is little endian");
 
@@ -227,6 +228,7 @@ static ps_code create_frames(hid_t entry, const ps_output_spec *spec, ps_error *
     PS_GO(create_source_texts(group, "source", text_of_source, spec, error));
     PS_GO(create_source_texts(group, "acquisition_time", text_of_time, spec, error));
     PS_GO(create_source_numbers(group, spec, error));
+    PS_GO(ps_file_columns_create(group, spec, error));
     PS_GO(create_columns(group, spec, error));
     PS_GO(create_f64(group, "seconds", 2, seconds, NULL, "s", error));
     dataset = H5Dopen2(group, "seconds", H5P_DEFAULT);
@@ -289,6 +291,10 @@ static ps_code create_optics_arrays(hid_t group, const ps_output_optics *optics,
     PS_TRY(ps_h5_dataset(group, "bad", H5T_STD_U8LE, H5T_NATIVE_UINT8, 2, detector, optics->bad, error));
     PS_TRY(ps_h5_describe(group, "bad", "long_name", "why a pixel is left out: 1 the recording's mask, 2 the mask file, 4 hot", error));
     PS_TRY(create_hot_pixels(group, optics, error));
+    if (optics->needs_mean_pattern) {
+        PS_TRY(create_f64(group, "mean_pattern", 2, detector, optics->mean_pattern, "counts", error));
+        PS_TRY(ps_h5_describe(group, "mean_pattern", "long_name", "mean pattern that weights and hot pixels come from", error));
+    }
     return create_f64(group, "weights", 1, &n_active, NULL, "", error);
 }
 
@@ -389,10 +395,11 @@ static int64_t estimate_bytes(const ps_output_spec *spec) {
     const ps_job *job = spec->job;
     const ps_system_desc *desc = &spec->optics[0].plan->desc;
     int64_t n_images = job->ssb_enabled, per_optics = desc->detector_rows * desc->detector_columns + 16 * desc->n_active + 16384;
+    if (spec->optics[0].needs_mean_pattern) per_optics += 8 * desc->detector_rows * desc->detector_columns;
     if (job->phase.enabled) n_images += job->phase.n_strengths;
     if (job->complex_.enabled) n_images += 2 * job->complex_.n_strengths;
     int64_t per_frame = n_images * spec->image_rows * spec->image_columns * (int64_t)sizeof(float) + 4096;
-    return spec->n_frames * per_frame + spec->n_optics * per_optics + PS_PROCESS_SLOTS * PS_BYTES_PER_PROCESS;
+    return spec->n_frames * per_frame + ps_file_columns_bytes(spec) + spec->n_optics * per_optics + PS_PROCESS_SLOTS * PS_BYTES_PER_PROCESS;
 }
 
 static void say_kept(const char *path, const char *kept) {

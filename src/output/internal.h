@@ -27,6 +27,8 @@ struct ps_output {
     int64_t n_frames;
     uint8_t *states;                                               /* [n_frames] as opened, then as this rank wrote them */
     uint8_t *written;                                              /* [n_frames] state + 1 of what this rank wrote, else 0 */
+    int32_t *attempts;                                             /* [n_frames] as opened */
+    bool *begun;                                                   /* [n_frames] this rank wrote its attempts */
     ps_rows results[PS_N_RESULTS], columns[PS_N_COLUMNS], seconds; /* dataset < 0: not in this file */
 };
 

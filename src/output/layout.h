@@ -51,6 +51,7 @@ typedef enum {
     NUMBER(PS_COLUMN_NONFINITE, "n_nonfinite", int64_t, H5T_STD_I64LE)    \
     NUMBER(PS_COLUMN_MISSING, "n_missing", int64_t, H5T_STD_I64LE)        \
     NUMBER(PS_COLUMN_MEMORY, "peak_memory_bytes", int64_t, H5T_STD_I64LE) \
+    NUMBER(PS_COLUMN_ATTEMPTS, "attempts", int32_t, H5T_STD_I32LE)        \
     TEXT(PS_COLUMN_ERROR, "error", 512)                                   \
     TEXT(PS_COLUMN_NOTE, "note", 256)                                     \
     TEXT(PS_COLUMN_HOST, "host", 64)                                      \

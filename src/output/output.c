@@ -100,7 +100,8 @@ static ps_code open_rows(ps_output *output, ps_error *error) {
     }
     for (int i = 0; i < PS_N_COLUMNS; i++) {
         PS_TRY(ps_rows_open(output->entry, column_names[i], &output->columns[i], &present, error));
-        if (!present) return PS_FAIL(error, PS_E_HDF5, "%s: no /entry/%s: not an output of this program", output->path, column_names[i]);
+        if (!present && i != PS_COLUMN_ATTEMPTS) /* which earlier versions did not write */
+            return PS_FAIL(error, PS_E_HDF5, "%s: no /entry/%s: not an output of this program", output->path, column_names[i]);
     }
     PS_TRY(ps_rows_open(output->entry, "frames/seconds", &output->seconds, &present, error));
     if (!present || output->seconds.row_bytes != PS_N_STAGES * sizeof(double))
@@ -109,12 +110,18 @@ static ps_code open_rows(ps_output *output, ps_error *error) {
 }
 
 static ps_code read_states(ps_output *output, ps_error *error) {
-    const ps_rows *state = &output->columns[PS_COLUMN_STATE];
+    const ps_rows *state = &output->columns[PS_COLUMN_STATE], *attempts = &output->columns[PS_COLUMN_ATTEMPTS];
     output->n_frames = (int64_t)state->dims[0];
     output->states = malloc((size_t)output->n_frames);
     output->written = calloc((size_t)output->n_frames, 1);
-    if (!output->states || !output->written) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for frame states");
-    for (int64_t i = 0; i < output->n_frames; i++) PS_TRY(ps_rows_read(state, output->fd, i, &output->states[i], error));
+    output->attempts = calloc((size_t)output->n_frames, sizeof *output->attempts);
+    output->begun = calloc((size_t)output->n_frames, sizeof *output->begun);
+    if (!output->states || !output->written || !output->attempts || !output->begun)
+        return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for frame states");
+    for (int64_t i = 0; i < output->n_frames; i++) {
+        PS_TRY(ps_rows_read(state, output->fd, i, &output->states[i], error));
+        if (attempts->dataset >= 0) PS_TRY(ps_rows_read(attempts, output->fd, i, &output->attempts[i], error));
+    }
     return PS_OK;
 }
 
@@ -134,6 +141,8 @@ void ps_output_discard(ps_output *output) {
     if (output->communicator != MPI_COMM_NULL) MPI_Comm_free(&output->communicator);
     free(output->states);
     free(output->written);
+    free(output->attempts);
+    free(output->begun);
     free(output->path);
     free(output);
 }
@@ -345,6 +354,24 @@ static ps_code write_row(const ps_output *output, int64_t frame, const ps_frame_
     return write_who(output, frame, result->device, result->note, "", error);
 }
 
+const int32_t *ps_output_attempts(const ps_output *output) {
+    return output->attempts;
+}
+
+ps_code ps_output_write_attempts(ps_output *output, int64_t frame, int32_t attempts, ps_error *error) {
+    PS_TRY(check_frame(output, frame, error));
+    if (output->columns[PS_COLUMN_ATTEMPTS].dataset < 0) return PS_OK;
+    output->begun[frame] = true;
+    PS_TRY(write_number(output, PS_COLUMN_ATTEMPTS, frame, &attempts, error));
+    return ps_output_sync(output, error);
+}
+
+/* A frame that ends, well or not, is no suspect any more; one that was failed for its count without being begun keeps it. */
+static ps_code end_attempts(const ps_output *output, int64_t frame, ps_error *error) {
+    int32_t none = 0;
+    return output->begun[frame] ? write_number(output, PS_COLUMN_ATTEMPTS, frame, &none, error) : PS_OK;
+}
+
 ps_code ps_output_write_frame(ps_output *output, int64_t frame, const ps_frame_result *result, ps_error *error) {
     ps_frame_result timed = *result;
     result_values values;
@@ -359,6 +386,7 @@ ps_code ps_output_write_frame(ps_output *output, int64_t frame, const ps_frame_r
     PS_TRY(read_back(output, frame, values, error));
     timed.seconds[PS_STAGE_WRITE] += ps_seconds() - start;
     PS_TRY(write_row(output, frame, &timed, crc, error));
+    PS_TRY(end_attempts(output, frame, error));
     PS_TRY(ps_output_sync(output, error));
     PS_TRY(ps_output_write_state(output, frame, PS_FRAME_DONE, error));
     return ps_presence_check(output, error);
@@ -369,6 +397,7 @@ ps_code ps_output_fail_frame(ps_output *output, int64_t frame, const char *reaso
     PS_TRY(ps_presence_check(output, error));
     PS_TRY(reopen_frame(output, frame, error));
     PS_TRY(write_who(output, frame, NULL, NULL, reason, error));
+    PS_TRY(end_attempts(output, frame, error));
     PS_TRY(ps_output_sync(output, error));
     return ps_output_write_state(output, frame, PS_FRAME_FAILED, error);
 }

@@ -42,14 +42,28 @@ typedef struct {
     const ps_plan *plan;
     const uint8_t *bad;                        /* [detector_rows, detector_columns] pixels left out, of any kind */
     int64_t n_bad_file, n_bad_mask, n_bad_hot; /* how many of each kind */
+    bool needs_mean_pattern;                   /* weights or hot pixels come from one: the file gets a place for it */
+    const double *mean_pattern;                /* [detector_rows, detector_columns] counts; NULL: there is none (yet) */
 } ps_output_optics;
+
+/* One of the files behind a recording, and what its content comes to. */
+typedef struct {
+    const char *path;
+    int64_t bytes;    /* -1: it is not there */
+    int64_t mtime_ns; /* for people; nothing compares it */
+    uint32_t samples; /* CRC-32 of samples of its content (reconstruct/file_checks.h); 0: it could not be read */
+    uint32_t whole;   /* CRC-32 of all of it; 0: not asked for */
+} ps_output_file;
 
 typedef struct {
     const char *source;
     int64_t bytes, mtime_ns;
-    uint32_t checksum;            /* CRC-32 of the named file's first and last MiB */
+    uint32_t checksum;            /* CRC-32 of the named file's first and last MiB; 0: the recording cannot be read */
     const char *acquisition_time; /* ISO 8601 or "" */
     int64_t optics;               /* index */
+    int64_t n_files;              /* 0: the recording cannot be read */
+    const ps_output_file *files;  /* [n_files] everything it is read from, always in the same order */
+    const char *unreadable;       /* why it cannot be read; NULL: it can */
 } ps_output_frame_source;
 
 typedef struct {
@@ -98,9 +112,10 @@ typedef struct ps_output ps_output;
  * takes its place. */
 ps_code ps_output_create(const char *path, bool overwrite, const ps_output_spec *spec, ps_error *error);
 /* Rank-local, called by one rank, MPI running: makes an existing file ready to go on with. spec is what this run would have created.
- * Refuses with PS_E_ARGUMENT and the list of differences when the file was made with other science, and when another run writes it; the
- * file is untouched then. Every done frame's CRC is verified (all cores); damaged frames, and failed ones when retry_failed, are pending
- * again. The run becomes the next /entry/process_N, with the spec's notes. */
+ * Refuses with PS_E_ARGUMENT and the list of differences when the file was made with other science or from other content, and when another
+ * run writes it; the file is untouched then. Every done frame's CRC is verified (all cores); damaged frames, and failed ones when retry_failed, are pending
+ * again; retry_failed also forgets which frames were begun and never ended. The run becomes the next /entry/process_N, with the spec's
+ * notes. */
 ps_code ps_output_resume(const char *path, const ps_output_spec *spec, bool retry_failed, ps_error *error);
 /* Collective over communicator: opens an existing file for writing. Errors are agreed on by all ranks; PS_E_ARGUMENT when another
  * run writes it. SIGXFSZ is ignored from here on, so that a file size limit becomes an error. */
@@ -109,6 +124,12 @@ ps_code ps_output_open(const char *path, MPI_Comm communicator, ps_output **outp
  * Refuses non-finite values with PS_E_NUMERIC and writes nothing then. */
 ps_code ps_output_write_frame(ps_output *output, int64_t frame, const ps_frame_result *result, ps_error *error);
 ps_code ps_output_fail_frame(ps_output *output, int64_t frame, const char *reason, ps_error *error);
+/* Rank-local. How often frames were begun and never ended (their process was killed, their device lost), as the file said when it was
+ * opened: [n_frames], borrowed; all 0 in a file without that column. Writing a frame, or failing one that this rank began, sets its count
+ * to 0. */
+const int32_t *ps_output_attempts(const ps_output *output);
+/* Rank-local. Writes that count and brings it to disk; nothing in a file without that column. */
+ps_code ps_output_write_attempts(ps_output *output, int64_t frame, int32_t attempts, ps_error *error);
 /* Rank-local: weights and scales of a prepared optics; scale_* of a method that the job does not use are ignored. */
 typedef struct {
     const double *weights; /* [n_active] */

@@ -6,6 +6,7 @@
 #include "core/log.h"
 #include "output/h5.h"
 #include "output/internal.h"
+#include "output/measured.h"
 #include "output/process.h"
 #include "output/publish.h"
 #include "output/signature.h"
@@ -43,18 +44,44 @@ static void join_lines(char *text) {
     for (char *newline; (newline = strchr(text, '\n'));) *newline = ';';
 }
 
+/* Signatures of earlier versions do not have this line. */
+static void drop_what_was_not_recorded(const char *before, char *after) {
+    static const char key[] = "series.bad_pixels.hot_sigma";
+    if (!strstr(before, key)) ps_signature_drop(after, key);
+}
+
+static void say_what_was_not_compared(const char *path, const ps_sources_report *sources) {
+    if (sources->n_old > 0)
+        ps_log(PS_LOG_WARNING,
+               "%s was made by an earlier version, which recorded the files that the job names and no others: for %lld frames, whether data "
+               "files behind them (linked, virtual, raw) are still the same cannot be told",
+               path, (long long)sources->n_old);
+    if (sources->n_unwhole > 0)
+        ps_log(PS_LOG_WARNING, "%s: series.verify is \"whole\", but the file was made with samples only: those of %lld files were compared",
+               path, (long long)sources->n_unwhole);
+}
+
 static ps_code same_science(const char *path, const ps_output_spec *spec, ps_error *error) {
     ps_code code = PS_OK;
     char *before = NULL, *after = NULL, *differences = NULL;
+    ps_sources_report sources = {0};
     PS_GO(read_signature(path, &before, error));
     PS_GO(ps_output_signature(spec, &after, error));
+    PS_GO(ps_sources_compare(path, spec, &sources, error));
+    drop_what_was_not_recorded(before, after);
+    ps_signature_drop_names(before, sources.compared, spec->n_frames);
+    ps_signature_drop_names(after, sources.compared, spec->n_frames);
     PS_GO(ps_signature_differences(before, after, DIFFERENCES_SHOWN, &differences, error));
-    PS_GO(ps_sources_differences(path, spec, &differences, error));
-    if (differences[0]) {
-        join_lines(differences);
-        code = PS_FAIL(error, PS_E_ARGUMENT, "%s was made with other science and cannot be resumed: %s", path, differences);
-    }
+    join_lines(differences);
+    join_lines(sources.differences);
+    if (differences[0] || sources.differences[0])
+        code = PS_FAIL(error, PS_E_ARGUMENT, "%s was made %s and cannot be resumed: %s%s%s", path,
+                       differences[0] ? "with other science" : "from other files", differences,
+                       differences[0] && sources.differences[0] ? ";" : "", sources.differences);
+    else
+        say_what_was_not_compared(path, &sources);
 done:
+    ps_sources_report_free(&sources);
     free(differences);
     free(after);
     free(before);
@@ -87,6 +114,7 @@ static ps_code set_back(ps_output *output, const bool *intact, bool retry_failed
         if (!intact[frame]) ps_log(PS_LOG_WARNING, "%s: frame %lld is damaged and will be done again", output->path, (long long)frame);
         if (!intact[frame] || (retry_failed && output->states[frame] == PS_FRAME_FAILED))
             PS_TRY(ps_output_write_state(output, frame, PS_FRAME_PENDING, error));
+        if (retry_failed && output->attempts[frame] > 0) PS_TRY(ps_output_write_attempts(output, frame, 0, error));
     }
     return ps_output_sync(output, error);
 }
@@ -134,6 +162,7 @@ ps_code ps_output_resume_report(const char *path, const ps_output_spec *spec, bo
     PS_GO(ps_output_open(path, MPI_COMM_SELF, &output, error));
     PS_GO(check_frames(output, retry_failed, &found, error));
     PS_GO(ps_sources_refresh(output, spec, error));
+    PS_GO(ps_measured_add_patterns(output, spec, error));
     PS_GO(ps_process_fill(output->entry, output->process + 1, spec, error));
     ps_log(PS_LOG_INFO, "%s: going on with %lld of %lld frames done and verified, %lld failed, %lld to do", path, (long long)found.n_done,
            (long long)found.n_frames, (long long)found.n_failed, (long long)found.n_pending);

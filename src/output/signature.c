@@ -75,6 +75,7 @@ static void print_reading(FILE *out, const ps_job_series *series) {
     fprintf(out, "series.serpentine=%s\n", series->serpentine ? "true" : "false");
     fprintf(out, "series.allow_partial=%s\n", series->allow_partial ? "true" : "false");
     fprintf(out, "series.channel=%lld\n", (long long)series->channel);
+    fprintf(out, "series.bad_pixels.hot_sigma=%.17g\n", series->hot_sigma);
     if (isinf(series->saturation))
         fprintf(out, "series.saturation=none\n");
     else if (series->saturation > 0)
@@ -138,6 +139,40 @@ static bool find_line(const char *text, const char *start, const line *wanted, l
 
 static int value_bytes(const line *l) {
     return l->length > l->key ? (int)(l->length - l->key - 1) : 0;
+}
+
+bool ps_signature_drop(char *text, const char *key) {
+    size_t length = strlen(key);
+    for (const char *cursor = text; *cursor;) {
+        line one = next_line(&cursor);
+        if (one.key != length || memcmp(one.text, key, length) != 0) continue;
+        memmove(text + (one.text - text), cursor, strlen(cursor) + 1);
+        return true;
+    }
+    return false;
+}
+
+/* The frame of a line "frame.N.file=..."; -1: it is of another kind. */
+static int64_t named_frame(const line *l) {
+    static const char begin[] = "frame.", end[] = ".file";
+    char *after = NULL;
+    if (l->key < sizeof begin + sizeof end - 2 || memcmp(l->text, begin, sizeof begin - 1) != 0) return -1;
+    long long frame = strtoll(l->text + sizeof begin - 1, &after, 10);
+    bool is_name = (size_t)(after - l->text) + sizeof end - 1 == l->key && memcmp(after, end, sizeof end - 1) == 0;
+    return is_name ? (int64_t)frame : -1;
+}
+
+void ps_signature_drop_names(char *text, const bool *compared, int64_t n_frames) {
+    char *to = text;
+    for (const char *cursor = text; *cursor;) {
+        line one = next_line(&cursor);
+        int64_t frame = named_frame(&one);
+        size_t length = (size_t)(cursor - one.text);
+        if (frame >= 0 && frame < n_frames && compared[frame]) continue;
+        memmove(to, one.text, length);
+        to += length;
+    }
+    *to = '\0';
 }
 
 /* Prints what changed from `before`, or with `only_new` what `before` does not have at all; returns how many lines. */

@@ -1,14 +1,26 @@
 /* Which files a frame came from, as an output records it: compared when it is gone on with, and brought up to date for frames that could
- * not be read before. */
+ * not be read before.
+ *
+ * Content decides: size and checksums. Names, folders and times are told, not compared. */
 #ifndef PS_OUTPUT_SOURCES_H
 #define PS_OUTPUT_SOURCES_H
 
 #include "output/internal.h"
 
-/* Appends to *text (malloc'd, may hold lines already) one line for every frame whose size, time, checksum or optics is not what the file
- * records. A frame that could not be read then, or cannot be read now, has nothing to compare. */
-ps_code ps_sources_differences(const char *path, const ps_output_spec *spec, char **text, ps_error *error);
-/* Records the sources of frames that could not be read when the file was made and can be now. */
+/* What comparing came to. */
+typedef struct {
+    char *differences;  /* malloc'd, a line each, "" when there are none: what makes it other input */
+    bool *compared;     /* malloc'd [spec's frames]: this frame's content was compared, so its name needs not to be */
+    int64_t n_old;      /* frames of which only the named file could be compared, because an earlier version recorded no more */
+    int64_t n_unwhole;  /* files that the job wants compared whole, of which only samples are recorded */
+} ps_sources_report;
+
+/* Reads the file at path; changes nothing. Says (warnings) what could not be compared: done frames whose recording or one of whose files
+ * cannot be read now. *report: free with ps_sources_report_free, also after an error. */
+ps_code ps_sources_compare(const char *path, const ps_output_spec *spec, ps_sources_report *report, ps_error *error);
+void ps_sources_report_free(ps_sources_report *report);
+
+/* Records the sources of frames that are not done and could not be read, or not wholly, when the file was made and can be now. */
 ps_code ps_sources_refresh(const ps_output *output, const ps_output_spec *spec, ps_error *error);
 
 #endif

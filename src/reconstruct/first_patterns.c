@@ -2,12 +2,13 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/log.h"
 #include "input/bad_pixels.h"
 #include "reconstruct/mean_pattern.h"
 
-static bool needs_pattern(const ps_job *job, const ps_run_group *group) {
+bool ps_first_patterns_need(const ps_job *job, const ps_run_group *group) {
     return job->series.hot_sigma > 0 || (job->weights == PS_WEIGHTS_POISSON && group->n_frames > 1);
 }
 
@@ -85,14 +86,54 @@ done:
     return code;
 }
 
-ps_code ps_first_patterns(const ps_cluster *cluster, const ps_job *job, ps_run_plan *run, ps_loader *loader, const ps_loader_shape *shape,
-                          double **group_mean, ps_error *error) {
+/* ---- what an output says already ---- */
+
+static ps_code enter_recorded_hot(const ps_job *job, const ps_measured_optics *known, ps_run_plan *run, int64_t group, ps_error *error) {
+    size_t n_pixels = (size_t)(run->detector_rows * run->detector_columns);
+    uint8_t *hot = malloc(n_pixels);
+    if (!hot) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate a pixel mask");
+    for (size_t i = 0; i < n_pixels; i++) hot[i] = known->bad[i] & PS_BAD_HOT;
+    ps_code code = ps_run_group_set_hot(job, run, group, hot, error);
+    free(hot);
+    return code;
+}
+
+/* *recalled false: the group's pattern is to be measured, because no frame depends on one yet. */
+static ps_code recall(const ps_job *job, const ps_measured *measured, ps_run_plan *run, int64_t group, double **mean, bool *recalled,
+                      ps_error *error) {
+    const ps_measured_optics *known = ps_measured_of_frame(measured, run->groups[group].frames[0]);
+    size_t n_pixels = (size_t)(run->detector_rows * run->detector_columns);
+    *recalled = false;
+    if (!known || !known->was_readable || measured->detector_rows != run->detector_rows || measured->detector_columns != run->detector_columns)
+        return PS_OK;
+    if (!known->mean_pattern && !known->is_prepared && !known->has_done) return PS_OK;
+    if (!known->mean_pattern && !known->is_prepared && job->weights == PS_WEIGHTS_POISSON)
+        return PS_FAIL(error, PS_E_ARGUMENT,
+                       "%s: frames of optics_%lld are done, but it holds neither the mean pattern nor the weights that they were done with; "
+                       "others would not be like them: start a new output",
+                       measured->path, (long long)group);
+    *recalled = true;
+    if (job->series.hot_sigma > 0) PS_TRY(enter_recorded_hot(job, known, run, group, error));
+    if (!known->mean_pattern) return PS_OK;
+    *mean = malloc(n_pixels * sizeof **mean);
+    if (!*mean) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate a mean pattern");
+    memcpy(*mean, known->mean_pattern, n_pixels * sizeof **mean);
+    return PS_OK;
+}
+
+/* ---- all groups ---- */
+
+ps_code ps_first_patterns(const ps_cluster *cluster, const ps_job *job, const ps_measured *measured, ps_run_plan *run, ps_loader *loader,
+                          const ps_loader_shape *shape, double **group_mean, ps_error *error) {
     int64_t n_pixels = run->detector_rows * run->detector_columns, n_measured = 0;
     int *found = calloc((size_t)run->n_groups, sizeof *found);
+    bool *recalled = calloc((size_t)run->n_groups, sizeof *recalled);
     ps_code code = PS_OK;
-    if (!found) code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate the list of mean patterns");
+    if (!found || !recalled) code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate the list of mean patterns");
     for (int64_t g = 0; code == PS_OK && g < run->n_groups; g++) {
-        if (!needs_pattern(job, &run->groups[g])) continue;
+        if (!ps_first_patterns_need(job, &run->groups[g])) continue;
+        code = recall(job, measured, run, g, &group_mean[g], &recalled[g], error);
+        if (code != PS_OK || recalled[g]) continue;
         group_mean[g] = malloc((size_t)n_pixels * sizeof(double));
         if (!group_mean[g])
             code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate a mean pattern");
@@ -102,11 +143,12 @@ ps_code ps_first_patterns(const ps_cluster *cluster, const ps_job *job, ps_run_p
     PS_GO(ps_cluster_agree(cluster, code, error));
     n_measured = 0;
     for (int64_t g = 0; g < run->n_groups; g++)
-        if (group_mean[g]) PS_GO(share(cluster, (int)(n_measured++ % cluster->n_ranks), n_pixels, &group_mean[g], found[g], error));
+        if (group_mean[g] && !recalled[g]) PS_GO(share(cluster, (int)(n_measured++ % cluster->n_ranks), n_pixels, &group_mean[g], found[g], error));
     for (int64_t g = 0; code == PS_OK && job->series.hot_sigma > 0 && g < run->n_groups; g++)
-        if (group_mean[g]) code = enter_hot(job, run, g, group_mean[g], cluster->rank == 0, error);
+        if (group_mean[g] && !recalled[g]) code = enter_hot(job, run, g, group_mean[g], cluster->rank == 0, error);
     code = ps_cluster_agree(cluster, code, error);
 done:
+    free(recalled);
     free(found);
     return code;
 }

@@ -20,11 +20,15 @@ ps_code ps_run_plan_open(const ps_job *job, ps_run_plan *plan, ps_error *error) 
 }
 
 ps_code ps_run_plan_build(const ps_job *job, ps_run_plan *plan, ps_error *error) {
+    return ps_run_plan_build_like(job, NULL, plan, error);
+}
+
+ps_code ps_run_plan_build_like(const ps_job *job, const ps_measured *measured, ps_run_plan *plan, ps_error *error) {
     ps_code code = PS_OK;
     ps_file_masks masks = {0};
     PS_GO(open_series(job, plan, &masks, error));
-    PS_GO(ps_prologue_form_groups(job, &masks, plan, error));
-    PS_GO(ps_prologue_complete_optics(job, plan, error));
+    PS_GO(ps_prologue_form_groups(job, &masks, measured, plan, error));
+    PS_GO(ps_prologue_complete_optics(job, measured, plan, error));
     PS_GO(ps_prologue_plan_groups(job, plan, error));
     PS_GO(ps_prologue_warn(job, plan, error));
 done:
@@ -34,7 +38,10 @@ done:
 }
 
 void ps_run_plan_free(ps_run_plan *plan) {
-    for (int64_t i = 0; plan->frames && i < plan->series.n_items; i++) free(plan->frames[i].unreadable);
+    for (int64_t i = 0; plan->frames && i < plan->series.n_items; i++) {
+        free(plan->frames[i].unreadable);
+        ps_name_list_free(&plan->frames[i].files);
+    }
     for (int64_t i = 0; i < plan->n_groups; i++) {
         ps_run_group *group = &plan->groups[i];
         free(group->source);

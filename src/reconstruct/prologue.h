@@ -8,11 +8,13 @@
 #include <stdint.h>
 
 #include "cluster/cluster.h"
+#include "input/name_list.h"
 #include "input/reader.h"
 #include "input/series.h"
 #include "job/job.h"
 #include "optics/measure.h"
 #include "optics/plan.h"
+#include "output/measured.h"
 
 /* Why a pixel is left out; bits of ps_run_group.bad. A pixel counts once, for the first of file, mask, hot that names it. */
 enum { PS_BAD_FILE = 1, PS_BAD_MASK = 2, PS_BAD_HOT = 4 };
@@ -21,6 +23,7 @@ typedef struct {
     ps_recording info; /* zeros when unreadable */
     int64_t group;     /* index of its optics group; when unreadable, of the group it would be in with the first readable frame's mask */
     char *unreadable;  /* why it cannot be opened; NULL: it can */
+    ps_name_list files; /* everything it is read from; none when unreadable */
 } ps_run_frame;
 
 /* What some patterns of a group's first readable recording show. */
@@ -74,6 +77,9 @@ ps_code ps_run_plan_screen(const ps_cluster *cluster, const ps_job *job, ps_erro
  * whose scan, detector or dtype differ (all are listed), optics that cannot be used, no active pixel, too many aliases. On error
  * *plan is empty. Owned by the caller: ps_run_plan_free. */
 ps_code ps_run_plan_build(const ps_job *job, ps_run_plan *plan, ps_error *error);
+/* The same for going on with an output: what optics leave open is what it says (for groups of which it knew a recording), and recordings that
+ * cannot be read now stay in the group they were in. measured may be NULL. Hot pixels: ps_first_patterns. */
+ps_code ps_run_plan_build_like(const ps_job *job, const ps_measured *measured, ps_run_plan *plan, ps_error *error);
 /* The recordings only, for tasks without optics: no groups, no upsampling, no warnings but those of the series' order. */
 ps_code ps_run_plan_open(const ps_job *job, ps_run_plan *plan, ps_error *error);
 void ps_run_plan_free(ps_run_plan *plan);

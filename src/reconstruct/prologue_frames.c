@@ -77,6 +77,7 @@ static ps_code read_headers(const ps_job *job, int64_t index, ps_run_plan *plan,
     frame->info = reader->info;
     PS_GO(ps_reader_scan_shape(reader, &options, &frame->info.scan_rows, &frame->info.scan_columns, error));
     PS_GO(pass_warnings(reader, item, plan, error));
+    PS_GO(ps_reader_list_files(reader, &frame->files, error));
     if (job->series.mask_from_file) PS_GO(read_mask(reader, index, masks, error));
 done:
     ps_reader_close(reader);
@@ -85,6 +86,7 @@ done:
 
 static ps_code note_unreadable(ps_run_frame *frame, const ps_error *reason, ps_run_plan *plan, ps_error *error) {
     memset(&frame->info, 0, sizeof frame->info);
+    ps_name_list_free(&frame->files);
     frame->unreadable = strdup(reason->text);
     plan->n_unreadable++;
     return frame->unreadable ? PS_OK : PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for an error text");

@@ -109,7 +109,17 @@ static ps_code place_frame(ps_run_plan *plan, ps_run_group *candidate, int64_t f
     return add_frame(plan, plan->n_groups++, frame, error);
 }
 
-ps_code ps_prologue_form_groups(const ps_job *job, const ps_file_masks *masks, ps_run_plan *plan, ps_error *error) {
+/* A recording that cannot be read now has the mask that the output says it had, but for hot pixels, which are no part of it. */
+static void restore_mask(const ps_run_plan *plan, const ps_measured *measured, int64_t frame, ps_run_group *group) {
+    const ps_measured_optics *known = ps_measured_of_frame(measured, frame);
+    bool fits = known && measured->detector_rows == plan->detector_rows && measured->detector_columns == plan->detector_columns;
+    if (!plan->frames[frame].unreadable || !fits) return;
+    for (size_t i = 0; i < n_pixels(plan); i++) group->bad[i] = known->bad[i] & (uint8_t)~PS_BAD_HOT;
+    count_bad(group, n_pixels(plan));
+}
+
+ps_code ps_prologue_form_groups(const ps_job *job, const ps_file_masks *masks, const ps_measured *measured, ps_run_plan *plan,
+                                ps_error *error) {
     ps_code code = PS_OK;
     uint8_t *given_mask = NULL;
     ps_run_group candidate = {0};
@@ -124,6 +134,7 @@ ps_code ps_prologue_form_groups(const ps_job *job, const ps_file_masks *masks, p
         bool copied = job->optics.source != PS_OPTICS_PER_FRAME && plan->n_groups > 0;
         PS_GO(copied ? copy_optics(&plan->groups[0], &candidate, error) : read_optics(job, &plan->series.items[i], &candidate, error));
         PS_GO(combine_masks(plan, masks, given_mask, plan->frames[i].unreadable ? first : i, &candidate, error));
+        restore_mask(plan, measured, i, &candidate);
         PS_GO(place_frame(plan, &candidate, i, error));
     }
 done:

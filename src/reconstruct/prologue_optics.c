@@ -88,6 +88,32 @@ static ps_code require_complete(const ps_run_plan *plan, const ps_run_group *gro
                    plan->series.items[frame].stem, hint);
 }
 
+/* Fills what is open with another optics' values. */
+static void take_open(const ps_optics *other, ps_optics *optics) {
+    take(other->voltage_V, &optics->voltage_V);
+    take(other->semiangle_mrad, &optics->semiangle_mrad);
+    take_pair(other->scan_step_A, optics->scan_step_A);
+    take_pair(other->detector_pitch_mrad, optics->detector_pitch_mrad);
+    if (isnan(optics->detector_center_px[0])) memcpy(optics->detector_center_px, other->detector_center_px, sizeof other->detector_center_px);
+}
+
+/* What was taken from recordings when the output was made is taken from the output now. */
+static ps_code take_recorded(const ps_measured *measured, ps_run_group *group, ps_error *error) {
+    const ps_measured_optics *known = ps_measured_of_frame(measured, group->frames[0]);
+    ps_optics before;
+    if (!known || !known->was_readable || !ps_optics_missing(&group->optics)) return PS_OK;
+    cJSON *used = cJSON_Parse(known->used);
+    ps_code code = used ? ps_optics_from_json(used, "/used", &before, error)
+                        : PS_FAIL(error, PS_E_HDF5, "the optics that the output was made with cannot be read");
+    cJSON_Delete(used);
+    if (code != PS_OK) {
+        ps_error_prefix(error, "%s", measured->path);
+        return code;
+    }
+    take_open(&before, &group->optics);
+    return PS_OK;
+}
+
 static ps_code complete(const ps_job *job, const ps_run_plan *plan, ps_run_group *group, cJSON *origin, ps_error *error) {
     int64_t frame = ps_prologue_first_readable(plan, group);
     take_from_recording(&plan->frames[frame].info, &group->optics, origin);
@@ -142,15 +168,10 @@ static void borrow_values(const ps_run_plan *plan, ps_run_group *group) {
     for (int64_t i = 0; i < plan->n_groups && !other; i++)
         if (ps_prologue_first_readable(plan, &plan->groups[i]) >= 0) other = &plan->groups[i].optics;
     if (!other) return;
-    take(other->voltage_V, &group->optics.voltage_V);
-    take(other->semiangle_mrad, &group->optics.semiangle_mrad);
-    take_pair(other->scan_step_A, group->optics.scan_step_A);
-    take_pair(other->detector_pitch_mrad, group->optics.detector_pitch_mrad);
-    if (isnan(group->optics.detector_center_px[0]))
-        memcpy(group->optics.detector_center_px, other->detector_center_px, sizeof other->detector_center_px);
+    take_open(other, &group->optics);
 }
 
-ps_code ps_prologue_complete_optics(const ps_job *job, ps_run_plan *plan, ps_error *error) {
+ps_code ps_prologue_complete_optics(const ps_job *job, const ps_measured *measured, ps_run_plan *plan, ps_error *error) {
     ps_code code = PS_OK;
     char **asked = calloc((size_t)plan->n_groups, sizeof *asked); /* what each group's optics were before */
     PS_GO_ALLOC(error, asked);
@@ -159,6 +180,7 @@ ps_code ps_prologue_complete_optics(const ps_job *job, ps_run_plan *plan, ps_err
         int64_t like = 0;
         asked[i] = strdup(group->used);
         PS_GO_ALLOC(error, asked[i]);
+        PS_GO(take_recorded(measured, group, error));
         if (ps_prologue_first_readable(plan, group) < 0) continue;
         while (like < i && (strcmp(asked[like], asked[i]) != 0 || !plan->groups[like].origin)) like++;
         PS_GO(like < i ? copy_values(&plan->groups[like], group, error) : complete_group(job, plan, group, error));

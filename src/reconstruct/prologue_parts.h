@@ -18,9 +18,10 @@ ps_code ps_prologue_list_series(const ps_job *job, ps_run_plan *plan, ps_error *
 ps_code ps_prologue_open_frames(const ps_job *job, ps_run_plan *plan, ps_file_masks *masks, ps_error *error);
 void ps_prologue_free_masks(ps_file_masks *masks);
 /* Reads optics and puts frames into groups; what optics leave open comes from the recordings; then each group's outline and what follows
- * from all of them. */
-ps_code ps_prologue_form_groups(const ps_job *job, const ps_file_masks *masks, ps_run_plan *plan, ps_error *error);
-ps_code ps_prologue_complete_optics(const ps_job *job, ps_run_plan *plan, ps_error *error);
+ * from all of them. measured: the output that is gone on with, or NULL. */
+ps_code ps_prologue_form_groups(const ps_job *job, const ps_file_masks *masks, const ps_measured *measured, ps_run_plan *plan,
+                                ps_error *error);
+ps_code ps_prologue_complete_optics(const ps_job *job, const ps_measured *measured, ps_run_plan *plan, ps_error *error);
 ps_code ps_prologue_plan_groups(const ps_job *job, ps_run_plan *plan, ps_error *error);
 ps_code ps_prologue_warn(const ps_job *job, ps_run_plan *plan, ps_error *error);
 

@@ -16,6 +16,7 @@
 
 #include "core/text.h"
 #include "core/version.h"
+#include "input/source.h"
 
 extern char **environ;
 
@@ -122,11 +123,9 @@ done:
 }
 
 ps_code ps_source_checksum(const char *source, uint32_t *checksum, ps_error *error) {
-    const char *colon = strstr(source, ":/");
-    if (!colon || access(source, F_OK) == 0) return checksum_file(source, checksum, error);
-    char *path = strndup(source, (size_t)(colon - source));
-    if (!path) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
-    ps_code code = checksum_file(path, checksum, error);
-    free(path);
+    ps_source parts;
+    PS_TRY(ps_source_split(source, &parts, error));
+    ps_code code = checksum_file(parts.path, checksum, error);
+    ps_source_free(&parts);
     return code;
 }

@@ -14,6 +14,7 @@
 #include "output/view.h"
 #include "reconstruct/backend_choice.h"
 #include "reconstruct/curves.h"
+#include "reconstruct/file_checks.h"
 #include "reconstruct/first_patterns.h"
 #include "reconstruct/frame_solve.h"
 #include "reconstruct/memory.h"
@@ -25,7 +26,9 @@ typedef struct {
     const ps_cluster *cluster;
     const ps_job *job;
     const ps_run_options *options;
+    ps_measured *measured; /* of the output that is gone on with; NULL: a new one */
     ps_run_plan run;
+    ps_file_checks checks;
     ps_loader_shape shape;
     ps_loader *loader;
     double **group_mean;
@@ -36,11 +39,14 @@ typedef struct {
     ps_run_memory memory;
     ps_notes notes;
     uint8_t *states;  /* [n_frames] what the output says */
-    int64_t n_places;
+    int64_t n_places; /* frames to do that are no suspects */
     int64_t *places;
+    int64_t n_suspects;
+    uint8_t *suspects; /* [n_frames] to do, but begun before and never ended: tried last */
     char *note;       /* for every frame of a run that goes on with another backend; NULL: none */
     ps_output *output;
     ps_queue *queue;
+    ps_attempts *attempts;
 } session;
 
 /* ---- before the output exists ------------------------------------------------------------------------------------------------- */
@@ -85,12 +91,22 @@ static ps_code guard_inputs(const session *s, ps_error *error) {
     return s->cluster->rank == 0 ? ps_guard_output(s->job, &options, error) : PS_OK;
 }
 
+/* Collective: what was measured when the output was made belongs to it. Whether there is one is rank 0's to say. */
+static ps_code recall_output(session *s, ps_error *error) {
+    int exists = s->options->resume && s->cluster->rank == 0 && access(s->job->output_file, F_OK) == 0;
+    PS_TRY(PS_MPI(error, MPI_Bcast(&exists, 1, MPI_INT, 0, s->cluster->communicator)));
+    ps_code code = exists ? ps_measured_read(s->job->output_file, &s->measured, error) : PS_OK;
+    return ps_cluster_agree(s->cluster, code, error);
+}
+
 /* Collective. */
 static ps_code prepare_rank(session *s, ps_error *error) {
     PS_TRY(ps_run_plan_screen(s->cluster, s->job, error));
     PS_TRY(ps_cluster_agree(s->cluster, guard_inputs(s, error), error));
-    PS_TRY(ps_cluster_agree(s->cluster, ps_run_plan_build(s->job, &s->run, error), error));
+    PS_TRY(recall_output(s, error));
+    PS_TRY(ps_cluster_agree(s->cluster, ps_run_plan_build_like(s->job, s->measured, &s->run, error), error));
     PS_TRY(agree_on_inputs(s, error));
+    PS_TRY(ps_file_checks_make(s->cluster, s->job, &s->run, &s->checks, error));
     ps_code looked = s->cluster->rank == 0 ? ps_run_plan_look(s->job, &s->run, error) : PS_OK;
     PS_TRY(ps_cluster_agree(s->cluster, looked, error));
     s->group_mean = calloc((size_t)s->run.n_groups, sizeof *s->group_mean);
@@ -104,18 +120,20 @@ static ps_code prepare_rank(session *s, ps_error *error) {
 
 /* ---- the output --------------------------------------------------------------------------------------------------------------- */
 
-static ps_code describe_frames(const session *s, ps_output_frame_source *frames, ps_error *error) {
+static void describe_frames(const session *s, ps_output_frame_source *frames) {
     for (int64_t i = 0; i < s->run.series.n_items; i++) {
         const ps_series_item *item = &s->run.series.items[i];
         const ps_run_frame *frame = &s->run.frames[i];
         frames[i] = (ps_output_frame_source){.source = item->source,
                                              .bytes = item->bytes,
                                              .mtime_ns = item->mtime_ns,
+                                             .checksum = s->checks.named[i],
                                              .acquisition_time = frame->info.acquisition_time,
-                                             .optics = frame->group};
-        if (!frame->unreadable) PS_TRY(ps_source_checksum(item->source, &frames[i].checksum, error));
+                                             .optics = frame->group,
+                                             .n_files = s->checks.first[i + 1] - s->checks.first[i],
+                                             .files = s->checks.files + s->checks.first[i],
+                                             .unreadable = frame->unreadable};
     }
-    return PS_OK;
 }
 
 static void describe_optics(const session *s, ps_output_optics *optics) {
@@ -128,7 +146,9 @@ static void describe_optics(const session *s, ps_output_optics *optics) {
                                        .bad = group->bad,
                                        .n_bad_file = group->n_bad_file,
                                        .n_bad_mask = group->n_bad_mask,
-                                       .n_bad_hot = group->n_bad_hot};
+                                       .n_bad_hot = group->n_bad_hot,
+                                       .needs_mean_pattern = ps_first_patterns_need(s->job, group),
+                                       .mean_pattern = s->group_mean[g]};
     }
 }
 
@@ -140,7 +160,7 @@ static ps_code make_output(const session *s, ps_error *error) {
     ps_output_optics *optics = calloc((size_t)s->run.n_groups, sizeof *optics);
     PS_GO_ALLOC(error, frames);
     PS_GO_ALLOC(error, optics);
-    PS_GO(describe_frames(s, frames, error));
+    describe_frames(s, frames);
     describe_optics(s, optics);
     ps_curve_strengths(curve);
     ps_output_spec spec = {.job = s->job,
@@ -155,8 +175,7 @@ static ps_code make_output(const session *s, ps_error *error) {
                            .curve_strengths = curve,
                            .n_notes = s->notes.n,
                            .notes = s->notes.notes};
-    bool exists = access(s->job->output_file, F_OK) == 0;
-    if (exists && s->options->resume) PS_GO(ps_output_resume(s->job->output_file, &spec, s->options->retry_failed, error));
+    if (s->measured) PS_GO(ps_output_resume(s->job->output_file, &spec, s->options->retry_failed, error));
     else PS_GO(ps_output_create(s->job->output_file, s->options->overwrite, &spec, error));
 done:
     free(frames);
@@ -176,14 +195,29 @@ static ps_code fail_unreadable(session *s, ps_error *error) {
     return PS_OK;
 }
 
-static ps_code list_places(session *s, ps_error *error) {
-    s->places = malloc((size_t)s->run.series.n_items * sizeof *s->places);
-    if (!s->places) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate the order of work");
+/* Group by group, the suspects or all others that are to do; places: [n_frames]. Returns how many. */
+static int64_t fill_places(const session *s, bool suspects, int64_t *places) {
+    int64_t n = 0;
     for (int64_t g = 0; g < s->run.n_groups; g++)
         for (int64_t i = 0; i < s->run.groups[g].n_frames; i++) {
             int64_t frame = s->run.groups[g].frames[i];
-            if (s->states[frame] == PS_FRAME_PENDING) s->places[s->n_places++] = frame;
+            if (s->states[frame] == PS_FRAME_PENDING && (s->suspects[frame] != 0) == suspects) places[n++] = frame;
         }
+    return n;
+}
+
+static ps_code list_places(session *s, ps_error *error) {
+    size_t n = (size_t)s->run.series.n_items;
+    s->places = malloc(n * sizeof *s->places);
+    s->suspects = calloc(n, sizeof *s->suspects);
+    if (!s->places || !s->suspects) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate the order of work");
+    for (size_t i = 0; i < n; i++) {
+        s->suspects[i] = s->states[i] == PS_FRAME_PENDING && ps_output_attempts(s->output)[i] > 0;
+        s->n_suspects += s->suspects[i];
+    }
+    s->n_places = fill_places(s, false, s->places);
+    if (s->n_suspects > 0 && s->cluster->rank == 0)
+        ps_log(PS_LOG_WARNING, "%lld frames were begun before and never ended; they are tried last, one at a time", (long long)s->n_suspects);
     return PS_OK;
 }
 
@@ -232,7 +266,7 @@ static void say_plan(const session *s) {
     if (s->cluster->rank != 0) return;
     for (int64_t i = 0; i < run->n_warnings; i++) ps_log(PS_LOG_WARNING, "%s", run->warnings[i]);
     ps_log(PS_LOG_INFO, "%lld frames of %lld x %lld positions, %lld to do; images %lld x %lld; %d rank%s; %s on %s", (long long)run->series.n_items,
-           (long long)run->scan_rows, (long long)run->scan_columns, (long long)s->n_places, (long long)run->image_rows,
+           (long long)run->scan_rows, (long long)run->scan_columns, (long long)(s->n_places + s->n_suspects), (long long)run->image_rows,
            (long long)run->image_columns, s->cluster->n_ranks, s->cluster->n_ranks == 1 ? "" : "s", s->ops->name, s->device.name);
     char bytes[PS_BYTES_TEXT];
     ps_log(PS_LOG_INFO, "memory of each rank: %s of the host%s; up to %lld frame%s at a time", ps_text_bytes((double)s->memory.host_bytes, bytes),
@@ -275,26 +309,71 @@ static ps_code judge(const session *s, const outcome *all, ps_code stopped, ps_e
                    (long long)all->n_frames, s->job->output_file);
 }
 
-static ps_code do_work(session *s, ps_error *error) {
-    ps_work_summary summary = {0};
+/* One pass over places, shared through queue; suspects: see ps_work. Adds to *summary. Rank-local. */
+static ps_code work_through(session *s, int64_t n_places, const int64_t *places, ps_queue *queue, uint8_t *suspects,
+                            ps_work_summary *summary, ps_error *error) {
+    ps_work_summary pass;
     ps_work work = {.job = s->job,
                     .cluster = s->cluster,
                     .run = &s->run,
+                    .measured = s->measured,
                     .group_mean = s->group_mean,
-                    .n_places = s->n_places,
-                    .places = s->places,
+                    .n_places = n_places,
+                    .places = places,
                     .ops = s->ops,
                     .backend = s->backend,
                     .loader = s->loader,
                     .output = s->output,
-                    .queue = s->queue,
+                    .queue = queue,
+                    .attempts = s->attempts,
+                    .suspects = suspects,
                     .frames_per_batch = s->memory.backend.frames_per_batch,
                     .two_systems = s->memory.two_systems,
                     .device = s->device.name,
                     .note = s->note};
+    ps_code code = ps_work_through(&work, &pass, error);
+    if (pass.lost) ps_log(PS_LOG_ERROR, "this rank cannot go on and gave its frames back: %s", error->text);
+    summary->n_done += pass.n_done;
+    summary->n_failed += pass.n_failed;
+    summary->n_unread += pass.n_unread;
+    summary->lost |= pass.lost;
+    return code;
+}
+
+/* Collective: tells all ranks the suspects that each met, and whether any rank was told to stop. mine: this rank's code so far. */
+static ps_code share_suspects(const session *s, ps_code mine, bool *stopped, ps_error *error) {
+    int stops = mine == PS_E_INTERRUPTED;
+    PS_TRY(PS_MPI(error, MPI_Allreduce(MPI_IN_PLACE, &stops, 1, MPI_INT, MPI_MAX, s->cluster->communicator)));
+    *stopped = stops != 0;
+    return PS_MPI(error, MPI_Allreduce(MPI_IN_PLACE, s->suspects, (int)s->run.series.n_items, MPI_UINT8_T, MPI_MAX, s->cluster->communicator));
+}
+
+/* Collective: when all other frames are dealt with. A rank whose code *mine is an error takes no part. */
+static ps_code try_suspects(session *s, ps_code *mine, ps_work_summary *summary, ps_error *error) {
+    ps_code code = PS_OK;
+    ps_queue *queue = NULL;
+    ps_error ignored = {0};
+    int64_t *places = malloc((size_t)s->run.series.n_items * sizeof *places);
+    if (!places) code = PS_FAIL(&ignored, PS_E_MEMORY, "cannot allocate the order of work");
+    PS_GO(ps_cluster_agree(s->cluster, code, error));
+    int64_t n = fill_places(s, true, places);
+    if (n == 0) goto done;
+    PS_GO(ps_queue_create(s->cluster, n, &queue, error));
+    if (*mine == PS_OK) *mine = work_through(s, n, places, queue, NULL, summary, error);
+    else ps_queue_leave(queue, &ignored);
+done:
+    ps_queue_destroy(queue);
+    free(places);
+    return code;
+}
+
+static ps_code do_work(session *s, ps_error *error) {
+    ps_work_summary summary = {0};
     outcome all = {0};
-    ps_code code = ps_work_through(&work, &summary, error);
-    if (summary.lost) ps_log(PS_LOG_ERROR, "this rank cannot go on and gave its frames back: %s", error->text);
+    bool stopped = false;
+    ps_code code = work_through(s, s->n_places, s->places, s->queue, s->suspects, &summary, error);
+    PS_TRY(share_suspects(s, code, &stopped, NULL));
+    if (!stopped) PS_TRY(try_suspects(s, &code, &summary, code == PS_OK ? error : NULL));
     code = ps_cluster_agree(s->cluster, code, error);
     PS_TRY(count_outcome(s, &summary, &all, NULL));
     return judge(s, &all, code, error);
@@ -302,15 +381,19 @@ static ps_code do_work(session *s, ps_error *error) {
 
 static void free_session(session *s) {
     ps_queue_destroy(s->queue);
+    ps_attempts_destroy(s->attempts);
     ps_loader_destroy(s->loader);
     if (s->backend) s->ops->close(s->backend);
     for (int64_t g = 0; s->group_mean && g < s->run.n_groups; g++) free(s->group_mean[g]);
     free(s->group_mean);
     free(s->states);
     free(s->places);
+    free(s->suspects);
     free(s->note);
     ps_notes_free(&s->notes);
+    ps_file_checks_free(&s->checks);
     ps_run_plan_free(&s->run);
+    ps_measured_free(s->measured);
 }
 
 ps_code ps_reconstruct(const ps_cluster *cluster, const ps_job *job, const ps_run_options *options, ps_error *error) {
@@ -318,12 +401,13 @@ ps_code ps_reconstruct(const ps_cluster *cluster, const ps_job *job, const ps_ru
     ps_code code = prepare_rank(&s, error);
     ps_error closing = {0};
     if (code != PS_OK) goto done;
-    PS_GO(ps_first_patterns(cluster, job, &s.run, s.loader, &s.shape, s.group_mean, error));
+    PS_GO(ps_first_patterns(cluster, job, s.measured, &s.run, s.loader, &s.shape, s.group_mean, error));
     PS_GO(ps_notes_gather(cluster, job, options->command_line, s.device.name, s.device.versions, &s.notes, error));
     ps_notes_add(&s.notes, "memory", describe_memory(&s));
     PS_GO(open_output(&s, error));
     say_plan(&s);
     PS_GO(ps_queue_create(cluster, s.n_places, &s.queue, error));
+    PS_GO(ps_attempts_create(cluster, s.output, s.run.series.n_items, &s.attempts, error));
     code = do_work(&s, error);
 done:
     if (s.output && ps_output_close(s.output, &closing) != PS_OK && (code == PS_OK || code == PS_E_PARTIAL || code == PS_E_INTERRUPTED)) {

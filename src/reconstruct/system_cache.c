@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-void ps_system_cache_init(ps_system_cache *cache, const ps_job *job, ps_run_plan *run, double **group_mean, const ps_backend_ops *ops,
-                          ps_backend *backend) {
-    *cache = (ps_system_cache){.job = job, .ops = ops, .backend = backend, .methods = ps_job_methods(job), .run = run,
+void ps_system_cache_init(ps_system_cache *cache, const ps_job *job, ps_run_plan *run, const ps_measured *measured, double **group_mean,
+                          const ps_backend_ops *ops, ps_backend *backend) {
+    *cache = (ps_system_cache){.job = job, .ops = ops, .backend = backend, .methods = ps_job_methods(job), .run = run, .measured = measured,
                                .group_mean = group_mean, .shared.group = -1, .special.group = -1};
 }
 
@@ -91,12 +91,41 @@ done:
     return code;
 }
 
-/* Weights from the group's mean pattern when it was measured, else from the frame in hand. */
+/* The output's own weights of a group as it is; *taken false: it has none, or the system leaves further pixels out. */
+static ps_code take_recorded(const ps_system_cache *cache, ps_prepared_system *prepared, double *weights, bool *taken, ps_error *error) {
+    const ps_measured_optics *known = ps_measured_of_frame(cache->measured, cache->run->groups[prepared->group].frames[0]);
+    int64_t n_active = prepared->plan->desc.n_active;
+    *taken = known && known->is_prepared && known->was_readable && !prepared->extra_bad;
+    if (!*taken) return PS_OK;
+    if (known->n_active != n_active)
+        return PS_FAIL(error, PS_E_HDF5, "%s: optics_%lld has weights of %lld pixels, expected %lld", cache->measured->path,
+                       (long long)prepared->group, (long long)known->n_active, (long long)n_active);
+    memcpy(weights, known->weights, (size_t)n_active * sizeof *weights);
+    prepared->dose = known->dose;
+    prepared->is_recorded = true;
+    return PS_OK;
+}
+
+/* A frame of several takes no weights from itself: they would differ from frame to frame and from rank to rank. */
+static ps_code require_pattern(const ps_system_cache *cache, int64_t group, ps_error *error) {
+    bool alone = cache->run->groups[group].n_frames == 1;
+    if (cache->job->weights != PS_WEIGHTS_POISSON || alone || cache->group_mean[group]) return PS_OK;
+    const ps_measured_optics *known = ps_measured_of_frame(cache->measured, cache->run->groups[group].frames[0]);
+    return PS_FAIL(error, PS_E_INPUT, "poisson weights need the mean pattern of optics_%lld, which %s", (long long)group,
+                   known && known->is_prepared ? "this output does not have, since an earlier version made it: start a new output"
+                                               : "none of its recordings gave when the run began");
+}
+
+/* The output's weights when it has some, else from the group's mean pattern when it was measured, else from the frame in hand. */
 static ps_code choose_weights(const ps_system_cache *cache, ps_prepared_system *prepared, const double *mean, double *weights,
                               ps_error *error) {
     const ps_system_desc *desc = &prepared->plan->desc;
     const double *pattern = cache->group_mean[prepared->group];
     ps_code code = PS_OK;
+    bool taken = false;
+    PS_TRY(take_recorded(cache, prepared, weights, &taken, error));
+    if (taken) return PS_OK;
+    PS_TRY(require_pattern(cache, prepared->group, error));
     double *used = malloc((size_t)desc->n_active * sizeof *used);
     PS_GO_ALLOC(error, used);
     for (int64_t i = 0; i < desc->n_active; i++) used[i] = pattern ? pattern[desc->active[i]] : mean[i];

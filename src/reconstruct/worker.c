@@ -59,6 +59,7 @@ static ps_code resolve(worker *w, item *it, ps_error *error) {
     int64_t resolved;
     it->resolved = true;
     forget_item(w, it);
+    ps_attempts_end(w->work->attempts, it->frame);
     PS_TRY(ps_queue_resolve(w->work->queue, &resolved, error));
     ps_progress_update(w->progress, resolved, NULL);
     return PS_OK;
@@ -92,8 +93,40 @@ static ps_code take(worker *w, int64_t *place, ps_error *error) {
     return ps_queue_take(w->work->queue, place, error);
 }
 
+static bool tries_suspects(const worker *w) { return w->work->suspects == NULL; }
+
+/* *suspect: the frame was begun before and never ended. */
+static ps_code is_suspect(const worker *w, int64_t place, bool *suspect, ps_error *error) {
+    int64_t n_attempts = 0;
+    PS_TRY(ps_attempts_count(w->work->attempts, w->work->places[place], &n_attempts, error));
+    *suspect = n_attempts > 0;
+    return PS_OK;
+}
+
+/* A suspect among other frames, which a lost rank gave back: it is tried when they are done. */
+static ps_code leave_for_later(worker *w, int64_t place, ps_error *error) {
+    int64_t resolved;
+    w->work->suspects[w->work->places[place]] = 1;
+    return ps_queue_resolve(w->work->queue, &resolved, error);
+}
+
+/* The one suspect that is tried now, on all ranks; none while another rank tries one. */
+static ps_code take_suspect(worker *w, ps_error *error) {
+    bool entered;
+    int64_t place;
+    w->n_batch = 0;
+    PS_TRY(ps_attempts_enter(w->work->attempts, &entered, error));
+    if (!entered) return PS_OK;
+    PS_TRY(take(w, &place, error));
+    if (place < 0) return ps_attempts_leave(w->work->attempts, error);
+    w->batch[w->n_batch++] = (item){.place = place, .frame = w->work->places[place]};
+    return PS_OK;
+}
+
 static ps_code take_batch(worker *w, ps_error *error) {
     int64_t place, remaining;
+    bool suspect;
+    if (tries_suspects(w)) return take_suspect(w, error);
     w->n_batch = 0;
     PS_TRY(ps_queue_remaining(w->work->queue, &remaining, error));
     int64_t fair = remaining / (2 * w->work->cluster->n_ranks) + 1;
@@ -102,6 +135,11 @@ static ps_code take_batch(worker *w, ps_error *error) {
     while (w->n_batch < most) {
         PS_TRY(take(w, &place, error));
         if (place < 0) break;
+        PS_TRY(is_suspect(w, place, &suspect, error));
+        if (suspect) {
+            PS_TRY(leave_for_later(w, place, error));
+            continue;
+        }
         if (w->n_batch > 0 && group_of(w, place) != group_of(w, w->batch[0].place)) {
             w->ahead = place;
             break;
@@ -115,6 +153,7 @@ static ps_code begin_loading(worker *w, int64_t place, ps_error *error) {
     if (w->loading == place) return PS_OK;
     ps_loader_cancel(w->work->loader);
     w->loading = -1;
+    PS_TRY(ps_attempts_begin(w->work->attempts, w->work->places[place], error));
     PS_TRY(ps_loader_begin(w->work->loader, w->work->run->series.items[w->work->places[place]].source, error));
     w->loading = place;
     return PS_OK;
@@ -123,12 +162,15 @@ static ps_code begin_loading(worker *w, int64_t place, ps_error *error) {
 /* Starts reading the next batch's first frame while this batch is computed, unless other ranks are about to run dry. */
 static ps_code read_ahead(worker *w, ps_error *error) {
     int64_t remaining;
+    bool suspect = false;
+    if (tries_suspects(w)) return PS_OK;
     if (w->ahead < 0) {
         PS_TRY(ps_queue_remaining(w->work->queue, &remaining, error));
         if (remaining <= w->work->cluster->n_ranks) return PS_OK;
         PS_TRY(ps_queue_take(w->work->queue, &w->ahead, error));
     }
-    return w->ahead < 0 ? PS_OK : begin_loading(w, w->ahead, error);
+    if (w->ahead >= 0) PS_TRY(is_suspect(w, w->ahead, &suspect, error));
+    return w->ahead < 0 || suspect ? PS_OK : begin_loading(w, w->ahead, error);
 }
 
 /* Leaves an active pixel out of this frame. */
@@ -220,7 +262,7 @@ static ps_code prepare(worker *w, item *it, ps_prepared_system *prepared, bool *
     ps_watchdog_beat("prepare", (long)it->frame);
     PS_TRY(ps_system_cache_prepare(&w->cache, prepared, it->mean, error));
     it->seconds[PS_STAGE_PREPARE] += ps_seconds() - begin_s;
-    if (prepared->extra_bad) return PS_OK;
+    if (prepared->extra_bad || prepared->is_recorded) return PS_OK;
     ps_code code = write_prepared(w, prepared, write_failed, error);
     if (code != PS_OK) prepared->is_prepared = false; /* the next frame is to write it, or to meet the same error */
     return code;
@@ -387,6 +429,22 @@ static ps_code process_batch(worker *w, ps_error *error) {
     return process(w, items, w->n_batch, false, error);
 }
 
+/* A suspect, with nothing else in hand on any rank; one that was begun too often is not begun again. */
+static ps_code process_suspect(worker *w, ps_error *error) {
+    ps_error reason = {0};
+    int64_t n = 0, frame = w->batch[0].frame;
+    PS_TRY(ps_attempts_count(w->work->attempts, frame, &n, error));
+    if (n >= PS_MOST_ATTEMPTS) {
+        PS_FAIL(&reason, PS_E_DEVICE, "began %lld times and never ended: killed its process or device; --resume --retry-failed tries it again",
+                (long long)n);
+        PS_TRY(fail_item(w, &w->batch[0], &reason, error));
+    } else {
+        ps_log(PS_LOG_INFO, "frame %lld was begun before and never ended: it is tried alone", (long long)frame);
+        PS_TRY(process_batch(w, error));
+    }
+    return ps_attempts_leave(w->work->attempts, error);
+}
+
 /* ---- the loop ----------------------------------------------------------------------------------------------------------------- */
 
 /* Gives back what this rank holds and leaves; the others go on. */
@@ -427,7 +485,7 @@ static ps_code work_loop(worker *w, ps_error *error) {
         if (ps_stop_wanted()) return PS_FAIL(error, PS_E_INTERRUPTED, "%s", ps_stop_reason());
         PS_TRY(take_batch(w, error));
         if (w->n_batch == 0) PS_TRY(wait_for_others(w, &finished, error));
-        else PS_TRY(process_batch(w, error));
+        else PS_TRY(tries_suspects(w) ? process_suspect(w, error) : process_batch(w, error));
         for (int64_t i = 0; i < w->n_batch; i++) forget_item(w, &w->batch[i]);
     }
     return PS_OK;
@@ -437,11 +495,13 @@ ps_code ps_work_through(const ps_work *work, ps_work_summary *summary, ps_error 
     worker w = {.work = work, .summary = summary, .frames_at_once = work->frames_per_batch, .ahead = -1, .loading = -1};
     ps_error reason = {0};
     *summary = (ps_work_summary){0};
-    ps_system_cache_init(&w.cache, work->job, work->run, work->group_mean, work->ops, work->backend);
+    ps_error ignored = {0};
+    ps_system_cache_init(&w.cache, work->job, work->run, work->measured, work->group_mean, work->ops, work->backend);
     w.cache.two_systems = work->two_systems;
     if (work->cluster->rank == 0) w.progress = ps_progress_begin("reconstructing", work->n_places, 10);
     ps_code code = ps_frame_solver_create(work->job, work->run->image_rows, work->run->image_columns, &w.solver, &reason);
     if (code == PS_OK) code = work_loop(&w, &reason);
+    ps_attempts_give_up(work->attempts, code != PS_E_DEVICE && code != PS_E_BACKEND, &ignored);
     if (code != PS_OK) end_early(&w, code, &reason);
     if (code != PS_OK && error) *error = reason;
     for (int64_t i = 0; i < w.n_batch; i++) forget_item(&w, &w.batch[i]);

@@ -4,6 +4,7 @@
 
 #include "cluster/queue.h"
 #include "output/output.h"
+#include "reconstruct/attempts.h"
 #include "reconstruct/loader.h"
 #include "reconstruct/system_cache.h"
 
@@ -12,6 +13,7 @@ typedef struct {
     const ps_job *job;
     const ps_cluster *cluster;
     ps_run_plan *run;
+    const ps_measured *measured; /* the output that is gone on with; NULL: a new one */
     double **group_mean;     /* [run->n_groups] or NULL each */
     int64_t n_places;
     const int64_t *places;   /* [n_places] frames in the order of work: group by group */
@@ -20,6 +22,9 @@ typedef struct {
     ps_loader *loader;
     ps_output *output;
     ps_queue *queue;
+    ps_attempts *attempts;
+    uint8_t *suspects;       /* [frames] set for those that turn out to be suspects and are left for later; NULL: places are suspects, which
+                                are tried one at a time */
     int64_t frames_per_batch;
     bool two_systems;        /* of the cache: see there */
     const char *device;      /* name recorded with each frame */

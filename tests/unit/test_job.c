@@ -72,6 +72,7 @@ static void defaults_are_as_documented(void **state) {
     assert_true(job.series.mask_from_file);
     assert_null(job.series.mask_file);
     assert_true(job.series.hot_sigma == 0.0);
+    assert_false(job.series.verify_whole);
     assert_int_equal(job.weights, PS_WEIGHTS_UNIFORM);
     assert_int_equal(job.upsampling, 0);
     assert_string_equal(job.backend, "auto");
@@ -92,7 +93,7 @@ static void every_entry_is_read(void **state) {
     ps_job job;
     accept("{\"$schema\":\"x\",\"comment\":\"y\",\"task\":\"reconstruct\",\"series\":{\"files\":[\"a\",\"b\"],\"scan_shape\":[5,6],"
            "\"first\":1,"
-           "\"count\":2,\"stride\":3,\"order\":\"name\",\"bad_pixels\":{\"from_file\":false,\"hot_sigma\":8,\"mask\":\"m.npy\"}},"
+           "\"count\":2,\"stride\":3,\"order\":\"name\",\"verify\":\"whole\",\"bad_pixels\":{\"from_file\":false,\"hot_sigma\":8,\"mask\":\"m.npy\"}},"
            "\"optics\":{\"per_frame\":\"fits/{stem}.json\"},\"upsampling\":4,\"weights\":\"poisson\",\"probe_form\":\"published\","
            "\"methods\":{\"ssb\":{\"estimator\":\"phase\"},\"phase\":{\"strength\":[0.03,1],\"smoothness_inv_A\":1.5},"
            "\"complex\":{\"strength\":[{\"amplitude\":0.3,\"phase\":0.1},2],\"smoothness_inv_A\":null}},"
@@ -108,6 +109,7 @@ static void every_entry_is_read(void **state) {
     assert_false(job.series.mask_from_file);
     assert_string_equal(job.series.mask_file, "/base/m.npy");
     assert_true(job.series.hot_sigma == 8.0);
+    assert_true(job.series.verify_whole);
     assert_int_equal(job.optics.source, PS_OPTICS_PER_FRAME);
     assert_string_equal(job.optics.path, "/base/fits/{stem}.json");
     assert_int_equal(job.upsampling, 4);

@@ -366,12 +366,12 @@ static void other_science_is_refused_with_differences(void **state) {
     create();
     char *before = text_at("signature");
     f.phase_strengths[1].phase = 0.25;
-    f.frames[2].mtime_ns++;
+    f.files[2][1].samples++;
     f.optics[1].used = "{\"voltage_V\":200000}";
     assert_int_equal(ps_output_resume(path, &f.spec, false, &error), PS_E_ARGUMENT);
     assert_non_null(strstr(error.text, "method.phase.strength: was 0.01,0.1"));
     assert_non_null(strstr(error.text, "now 0.01,0.25"));
-    assert_non_null(strstr(error.text, "frame.2.mtime_ns: was 5002, now 5003"));
+    assert_non_null(strstr(error.text, "frame 2: /data/scan_2_\xc3\xa9_data_000001.h5: other content: CRC-32 of samples was 000000ca, now 000000cb"));
     assert_non_null(strstr(error.text, "optics.1.voltage_V: was 300000, now 200000"));
     assert_non_null(strstr(error.text, "optics.1.C10_A: was -200, now is not there"));
     assert_n_runs(1);
@@ -385,8 +385,109 @@ static void moved_inputs_are_the_same_science(void **state) {
     (void)state;
     ps_error error = {0};
     create();
-    f.frames[0].source = "/elsewhere/scan_0_\xc3\xa9_master.h5";
+    f.frames[0].source = "/elsewhere/scan_0_\xc3\xa9_master.h5"; /* not compared, so by name */
+    f.frames[1].source = f.files[1][0].path = "/elsewhere/renamed.h5";
+    f.frames[2].mtime_ns++;
+    f.files[2][1].mtime_ns++;
     must(ps_output_resume(path, &f.spec, false, &error), &error);
+    f.frames[0].source = "/elsewhere/scan_7_\xc3\xa9_master.h5";
+    assert_int_equal(ps_output_resume(path, &f.spec, false, &error), PS_E_ARGUMENT);
+    assert_non_null(strstr(error.text, "frame.0.file: was scan_0_\xc3\xa9_master.h5, now scan_7_\xc3\xa9_master.h5"));
+}
+
+static void refuses(const char *difference) {
+    ps_error error = {0};
+    assert_int_equal(ps_output_resume(path, &f.spec, false, &error), PS_E_ARGUMENT);
+    if (!strstr(error.text, difference)) fail_msg("%s", error.text);
+}
+
+static void every_file_behind_a_frame_is_compared(void **state) {
+    (void)state;
+    create();
+    f.files[3][2].bytes++;
+    refuses("frame 3: /data/scan_3_\xc3\xa9_data_000002.h5: was 2003 bytes, now 2004");
+    f.files[3][2].bytes--;
+    ps_output_file first = f.files[1][1];
+    f.files[1][1] = f.files[1][2];
+    f.files[1][2] = first;
+    refuses("frame 1: /data/scan_1_\xc3\xa9_data_000002.h5 (in the place of scan_1_\xc3\xa9_data_000001.h5): other content");
+    f.files[1][2] = f.files[1][1];
+    f.files[1][1] = first;
+    f.files[1][0].whole = 5; /* was not asked for then */
+    ps_error error = {0};
+    must(ps_output_resume(path, &f.spec, false, &error), &error);
+}
+
+/* A recording with more files than there are columns has its last ones together in the last. */
+static void more_files_than_columns_are_compared_together(void **state) {
+    (void)state;
+    enum { MANY = 40 };
+    ps_error error = {0};
+    ps_output_file many[MANY];
+    create();
+    for (int i = 0; i < MANY; i++) many[i] = (ps_output_file){"/data/part.h5", 10 + i, 0, (uint32_t)i + 1, 0};
+    f.frames[0].files = many;
+    f.frames[0].n_files = MANY;
+    f.frames[0].checksum = 9;
+    must(ps_output_resume(path, &f.spec, false, &error), &error);
+    must(ps_output_resume(path, &f.spec, false, &error), &error);
+    many[MANY - 2].samples++;
+    refuses("frame 0: further files: other content");
+    f.frames[0].n_files = MANY - 1;
+    refuses("frame 0: was read from 40 files, now from 39");
+}
+
+/* What could not be read then is recorded when it can be, but not for a frame that is done. */
+static void what_is_read_later_is_recorded_later(void **state) {
+    (void)state;
+    ps_error error = {0};
+    f.files[1][2].bytes = f.files[2][2].bytes = -1;
+    create();
+    ps_output *output = open_output();
+    must(write_frame(output, 2, &error), &error);
+    close_output(output);
+    f.files[1][2].bytes = f.files[2][2].bytes = 77;
+    f.files[1][2].samples = f.files[2][2].samples = 78;
+    must(ps_output_resume(path, &f.spec, false, &error), &error);
+    f.files[1][2].samples = f.files[2][2].samples = 79;
+    refuses("frame 1: /data/scan_1_\xc3\xa9_data_000002.h5: other content: CRC-32 of samples was 0000004e, now 0000004f");
+    f.files[1][2].samples = 78;
+    must(ps_output_resume(path, &f.spec, false, &error), &error);
+}
+
+/* ---- attempts ---- */
+
+static int attempts_of(int64_t frame) {
+    ps_output *output = open_output();
+    int attempts = ps_output_attempts(output)[frame];
+    close_output(output);
+    return attempts;
+}
+
+static void attempts_count_until_a_frame_ends(void **state) {
+    (void)state;
+    ps_error error = {0};
+    create();
+    for (int64_t frame = 0; frame < 4; frame++) {
+        ps_output *output = open_output();
+        must(ps_output_write_attempts(output, frame, (int32_t)frame, &error), &error);
+        if (frame == 1) must(write_frame(output, frame, &error), &error);
+        if (frame == 2) must(ps_output_fail_frame(output, frame, "no", &error), &error);
+        close_output(output);
+    }
+    assert_int_equal(attempts_of(0), 0);
+    assert_int_equal(attempts_of(1), 0);
+    assert_int_equal(attempts_of(2), 0);
+    assert_int_equal(attempts_of(3), 3);
+    must(ps_output_resume(path, &f.spec, false, &error), &error);
+    assert_int_equal(attempts_of(3), 3);
+    ps_output *output = open_output();
+    must(ps_output_fail_frame(output, 3, "for its count", &error), &error); /* not begun by this run */
+    close_output(output);
+    assert_int_equal(attempts_of(3), 3);
+    must(ps_output_resume(path, &f.spec, true, &error), &error);
+    assert_int_equal(attempts_of(3), 0);
+    assert_int_equal(state_of(3), PS_FRAME_PENDING);
 }
 
 static void every_run_is_noted(void **state) {
@@ -503,6 +604,10 @@ int main(int n_arguments, char **arguments) {
         T(a_damaged_frame_is_done_again),
         T(other_science_is_refused_with_differences),
         T(moved_inputs_are_the_same_science),
+        T(every_file_behind_a_frame_is_compared),
+        T(more_files_than_columns_are_compared_together),
+        T(what_is_read_later_is_recorded_later),
+        T(attempts_count_until_a_frame_ends),
         T(every_run_is_noted),
         T(the_crate_tells_what_made_what),
         T(what_is_no_crate_stays),

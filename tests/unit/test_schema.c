@@ -33,7 +33,7 @@ static const char *const full_jobs[] = {
     "{\"$schema\":\"x\",\"comment\":\"y\",\"task\":\"reconstruct\",\"series\":{\"files\":[\"a\",\"b\"],\"scan_shape\":[5,6],\"first\":1,"
     "\"count\":2,\"stride\":3,\"order\":\"time\",\"flyback\":1,\"repeats\":2,\"serpentine\":true,\"skip_leading\":3,\"skip_trailing\":4,"
     "\"channel\":2,"
-    "\"saturation\":5000,\"allow_partial\":true,\"bad_pixels\":{\"from_file\":false,\"hot_sigma\":8,\"mask\":\"m.npy\"}},"
+    "\"saturation\":5000,\"allow_partial\":true,\"verify\":\"whole\",\"bad_pixels\":{\"from_file\":false,\"hot_sigma\":8,\"mask\":\"m.npy\"}},"
     "\"optics\":" OPTICS ",\"upsampling\":4,\"weights\":\"poisson\",\"probe_form\":\"published\","
     "\"methods\":{\"ssb\":{\"estimator\":\"phase\"},\"phase\":{\"strength\":[0.03,1],\"smoothness_inv_A\":1.5},"
     "\"complex\":{\"strength\":[{\"amplitude\":0.3,\"phase\":0.1},2],\"smoothness_inv_A\":null}},\"output\":{\"file\":\"/abs/out.h5\"},"
