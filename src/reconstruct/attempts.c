@@ -39,9 +39,14 @@ void ps_attempts_destroy(ps_attempts *attempts) {
     free(attempts);
 }
 
+static ps_code change_counter(ps_attempts *attempts, ps_counter_operation operation, int64_t at, int64_t value, int64_t *before, ps_error *error) {
+    const ps_counter_change wanted = {.operation = operation, .at = at, .value = value};
+    return ps_counters_change(attempts->counters, &wanted, before, error);
+}
+
 ps_code ps_attempts_count(ps_attempts *attempts, int64_t frame, int64_t *n, ps_error *error) {
     int64_t now = 0;
-    PS_TRY(ps_counters_change(attempts->counters, PS_COUNTER_ADD, frame, 0, &now, error));
+    PS_TRY(change_counter(attempts, PS_COUNTER_ADD, frame, 0, &now, error));
     *n = now + attempts->before[frame] - attempts->in_hand[frame];
     return PS_OK;
 }
@@ -49,7 +54,7 @@ ps_code ps_attempts_count(ps_attempts *attempts, int64_t frame, int64_t *n, ps_e
 /* Changes a frame's count by one and writes it. */
 static ps_code change(ps_attempts *attempts, int64_t frame, int64_t by, ps_error *error) {
     int64_t before = 0;
-    PS_TRY(ps_counters_change(attempts->counters, PS_COUNTER_ADD, frame, by, &before, error));
+    PS_TRY(change_counter(attempts, PS_COUNTER_ADD, frame, by, &before, error));
     ps_hdf5_lock();
     ps_code code = ps_output_write_attempts(attempts->output, frame, (int32_t)(before + by + attempts->before[frame]), error);
     ps_hdf5_unlock();
@@ -78,7 +83,7 @@ ps_code ps_attempts_enter(ps_attempts *attempts, bool *entered, ps_error *error)
     int64_t before = 0;
     *entered = true;
     if (attempts->entered) return PS_OK;
-    PS_TRY(ps_counters_change(attempts->counters, PS_COUNTER_REPLACE, attempts->n_frames, 1, &before, error));
+    PS_TRY(change_counter(attempts, PS_COUNTER_REPLACE, attempts->n_frames, 1, &before, error));
     *entered = attempts->entered = before == 0;
     return PS_OK;
 }
@@ -87,5 +92,5 @@ ps_code ps_attempts_leave(ps_attempts *attempts, ps_error *error) {
     int64_t before = 0;
     if (!attempts->entered) return PS_OK;
     attempts->entered = false;
-    return ps_counters_change(attempts->counters, PS_COUNTER_REPLACE, attempts->n_frames, 0, &before, error);
+    return change_counter(attempts, PS_COUNTER_REPLACE, attempts->n_frames, 0, &before, error);
 }
