@@ -75,6 +75,17 @@ static ps_code open_mpi_file(ps_output *output, ps_error *error) {
     return code;
 }
 
+/* Outputs of earlier versions can be resumed without these. */
+static bool is_optional(int column) {
+    switch (column) {
+#define NUMBER(id, name, type, file_type) case id:
+        PS_COLUMNS_SEEN(NUMBER)
+#undef NUMBER
+        return true;
+    default: return false;
+    }
+}
+
 static ps_code open_rows(ps_output *output, ps_error *error) {
     bool present;
     output->entry = H5Gopen2(output->file, "entry", H5P_DEFAULT);
@@ -87,7 +98,7 @@ static ps_code open_rows(ps_output *output, ps_error *error) {
     }
     for (int i = 0; i < PS_N_COLUMNS; i++) {
         PS_TRY(ps_rows_open(output->entry, column_names[i], &output->columns[i], &present, error));
-        if (!present) return PS_FAIL(error, PS_E_HDF5, "%s: no /entry/%s: not an output of this program", output->path, column_names[i]);
+        if (!present && !is_optional(i)) return PS_FAIL(error, PS_E_HDF5, "%s: no /entry/%s: not an output of this program", output->path, column_names[i]);
     }
     PS_TRY(ps_rows_open(output->entry, "frames/seconds", &output->seconds, &present, error));
     if (!present || output->seconds.row_bytes != PS_N_STAGES * sizeof(double))
@@ -345,6 +356,24 @@ ps_code ps_output_write_frame(ps_output *output, int64_t frame, const ps_frame_r
     PS_TRY(write_row(output, frame, &timed, crc, error));
     PS_TRY(ps_output_sync(output, error));
     return ps_output_write_state(output, frame, PS_FRAME_DONE, error);
+}
+
+ps_code ps_output_write_seen(ps_output *output, int64_t frame, const ps_frame_seen *seen, ps_error *error) {
+    const struct {
+        ps_column column;
+        const void *value;
+    } entries[] = {{PS_COLUMN_EMPTY, &seen->n_empty},
+                   {PS_COLUMN_MARKED_PATTERNS, &seen->n_marked_patterns},
+                   {PS_COLUMN_HOT, &seen->n_hot},
+                   {PS_COLUMN_DEAD, &seen->n_dead},
+                   {PS_COLUMN_DISC_ROW, &seen->disc_center_px[0]},
+                   {PS_COLUMN_DISC_COLUMN, &seen->disc_center_px[1]},
+                   {PS_COLUMN_DISC_RADIUS, &seen->disc_radius_px}};
+    PS_TRY(check_frame(output, frame, error));
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
+        if (output->columns[entries[i].column].dataset >= 0)
+            PS_TRY(write_number(output, entries[i].column, frame, entries[i].value, error));
+    return PS_OK;
 }
 
 ps_code ps_output_fail_frame(ps_output *output, int64_t frame, const char *reason, ps_error *error) {

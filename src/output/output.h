@@ -41,7 +41,7 @@ typedef struct {
     const char *origin; /* JSON: where values come from that were not given; NULL: all were */
     const ps_plan *plan;
     const uint8_t *bad;                        /* [detector_rows, detector_columns] pixels left out, of any kind */
-    int64_t n_bad_file, n_bad_mask, n_bad_hot; /* how many of each kind */
+    int64_t n_bad_file, n_bad_mask, n_bad_hot, n_bad_dead; /* how many of each kind */
 } ps_output_optics;
 
 typedef struct {
@@ -91,6 +91,13 @@ typedef struct {
     const char *note; /* what a user should know about this frame, such as a backend other than the series' first; NULL: nothing */
 } ps_frame_result;
 
+/* What looking at a frame's recording found. */
+typedef struct {
+    int64_t n_empty, n_marked_patterns; /* patterns without counts where others have some; patterns whose pixels hold no count */
+    int64_t n_hot, n_dead;              /* pixels that count what is not there; pixels inside the disc that count nothing */
+    double disc_center_px[2], disc_radius_px; /* radius 0: no disc was measured */
+} ps_frame_seen;
+
 typedef struct ps_output ps_output;
 
 /* Rank-local, called by one rank: creates the file. PS_E_ARGUMENT when it exists and overwrite is false (untouched then), or when another
@@ -107,6 +114,8 @@ ps_code ps_output_open(const char *path, MPI_Comm communicator, ps_output **outp
 /* Rank-local. Images and curves (read back and compared), then the CRC of all of them and the frame's row, then (flushed) its state.
  * Refuses non-finite values with PS_E_NUMERIC and writes nothing then. */
 ps_code ps_output_write_frame(ps_output *output, int64_t frame, const ps_frame_result *result, ps_error *error);
+/* Rank-local, before the frame is written or failed. */
+ps_code ps_output_write_seen(ps_output *output, int64_t frame, const ps_frame_seen *seen, ps_error *error);
 ps_code ps_output_fail_frame(ps_output *output, int64_t frame, const char *reason, ps_error *error);
 /* Rank-local: weights and scales of a prepared optics; scale_* of a method that the job does not use are ignored. */
 typedef struct {
