@@ -175,7 +175,8 @@ static ps_code look_at_share(const ps_cluster *cluster, const ps_job *job, ps_ru
     for (int64_t i = 0; code == PS_OK && i < plan->series.n_items; i++) {
         if (!is_chosen(plan, i, most) || n_seen++ % n_ranks != rank) continue;
         ps_watchdog_beat("look", (long)i);
-        code = ps_stop_wanted() ? PS_FAIL(error, PS_E_INTERRUPTED, "%s", ps_stop_reason())
+        code = ps_stop_wanted() ? PS_FAIL(error, PS_E_INTERRUPTED, "stopped (%s) while the recordings were looked at; run again to go on",
+                                          ps_stop_reason())
                                 : look(job, plan, i, &plan->frames[i].seen, &lists[i], error);
         if (rank == 0 && !progress && ps_seconds() > begin_s + QUIET_S)
             progress = ps_progress_begin("looking at recordings", plan->series.n_items, REPORT_S);

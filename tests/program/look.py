@@ -208,5 +208,15 @@ def many_recordings(folder):
     says(folder.call("check", extra=["--data"]), "frame_34", "too far off")
 
 
-sys.exit(main([a_hot_pixel_that_appears, a_dead_pixel_that_appears, own_pixels_and_markers, gaps_are_left_out_without_a_mask,
+def a_stop_while_looking_is_polite(folder):
+    folder.save_job()
+    save_series(folder)
+    for ranks in (None, 3):
+        text = folder.call("run", status=75, ranks=ranks, extra=["--max-hours", "1e-9"])
+        says(text, "stopped (time limit of 1e-09 h) while the recordings were looked at; run again")
+        check(not (folder.path / "out.h5").exists(), "an output was begun")
+    folder.run("series.bad_pixels.hot_sigma=8")
+
+
+sys.exit(main([a_stop_while_looking_is_polite, a_hot_pixel_that_appears, a_dead_pixel_that_appears, own_pixels_and_markers, gaps_are_left_out_without_a_mask,
                gaps_do_not_move_what_is_measured, discs_that_move, a_disc_of_its_own_optics, what_recordings_say, many_recordings]))
