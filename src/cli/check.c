@@ -19,13 +19,14 @@
 typedef struct {
     const char *job_path;
     ps_option_list settings;
-    bool json, time;
+    bool json, time, data;
 } check_arguments;
 
 static ps_code parse(check_arguments *given, int n_arguments, char **arguments, bool *help, ps_error *error) {
     const ps_option options[] = {
         {"--set", PS_OPTION_LIST, &given->settings, "path.to.key=value overrides a job entry; repeatable"},
         {"--json", PS_OPTION_FLAG, &given->json, "print one JSON object"},
+        {"--data", PS_OPTION_FLAG, &given->data, "reconstruct: look at some patterns of every recording, not of 32 of them"},
         {"--time", PS_OPTION_FLAG, &given->time, "reconstruct: also estimate the time, from a sample computed here"},
     };
     ps_command_line line = {.command = "check",
@@ -146,10 +147,12 @@ static int64_t reconstruct_bytes(const ps_check_report *report) {
     return report->run.series.n_items * images * report->run.image_rows * report->run.image_columns * (int64_t)sizeof(float);
 }
 
-static ps_code check_reconstruct(ps_check_report *report, ps_error *error) {
+static ps_code check_reconstruct(ps_check_report *report, bool every_recording, ps_error *error) {
+    enum { MOST_LOOKED_AT = 32 };
     PS_TRY(check_output(report, error));
     PS_TRY(choose_backend(report, error));
     PS_TRY(ps_run_plan_build(&report->job, &report->run, error));
+    PS_TRY(ps_run_plan_survey(NULL, &report->job, &report->run, every_recording ? 0 : MOST_LOOKED_AT, error));
     PS_TRY(ps_run_plan_look(&report->job, &report->run, error));
     PS_TRY(check_memory(report, error));
     report->output_bytes = reconstruct_bytes(report);
@@ -195,9 +198,9 @@ static ps_code check_simulate(ps_check_report *report, ps_error *error) {
     return PS_OK;
 }
 
-static ps_code check_task(ps_check_report *report, ps_error *error) {
+static ps_code check_task(ps_check_report *report, bool every_recording, ps_error *error) {
     switch (report->job.task) {
-    case PS_TASK_RECONSTRUCT: return check_reconstruct(report, error);
+    case PS_TASK_RECONSTRUCT: return check_reconstruct(report, every_recording, error);
     case PS_TASK_SIMULATE: return check_simulate(report, error);
     case PS_TASK_HISTOGRAM: return check_histogram(report, error);
     }
@@ -209,7 +212,7 @@ static ps_code check(const check_arguments *given, ps_error *error) {
     ps_check_report *report = calloc(1, sizeof *report);
     PS_GO_ALLOC(error, report);
     PS_GO(ps_job_load(given->job_path, given->settings.texts, given->settings.n, &report->job, error));
-    PS_GO(check_task(report, error));
+    PS_GO(check_task(report, given->data, error));
     if (given->time && report->job.task == PS_TASK_RECONSTRUCT) PS_GO(ps_check_estimate_time(report, error));
     if (given->json)
         PS_GO(ps_check_print_json(report, error));

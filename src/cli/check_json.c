@@ -14,6 +14,20 @@ static void add_shape(cJSON *object, const char *key, int64_t rows, int64_t colu
     cJSON_AddItemToObject(object, key, cJSON_CreateDoubleArray(shape, 2));
 }
 
+/* What some of its patterns show. */
+static void add_seen(cJSON *frame, const ps_run_seen *seen) {
+    if (!seen->looked) return;
+    cJSON *json = cJSON_AddObjectToObject(frame, "seen");
+    add_number(json, "n_positions", (double)seen->n_positions);
+    add_number(json, "empty_patterns", (double)seen->n_empty);
+    add_number(json, "marked_patterns", (double)seen->n_marked_patterns);
+    add_number(json, "hot_pixels", (double)seen->n_hot);
+    add_number(json, "dead_pixels", (double)seen->n_dead);
+    if (!seen->has_disc) return;
+    cJSON_AddItemToObject(json, "disc_center_px", cJSON_CreateDoubleArray(seen->center_px, 2));
+    add_number(json, "disc_radius_px", seen->radius_px);
+}
+
 static void add_frames(cJSON *root, const ps_run_plan *run) {
     cJSON *frames = cJSON_AddArrayToObject(root, "frames");
     for (int64_t i = 0; i < run->series.n_items; i++) {
@@ -29,11 +43,15 @@ static void add_frames(cJSON *root, const ps_run_plan *run) {
             add_number(frame, "data_bytes", (double)found->info.data_bytes);
             add_number(frame, "n_missing", (double)found->info.n_missing);
             if (found->group >= 0) add_number(frame, "group", (double)found->group);
+            if (found->refused) cJSON_AddStringToObject(frame, "unusable", found->refused);
+            add_seen(frame, &found->seen);
         }
         cJSON_AddItemToArray(frames, frame);
     }
     add_number(root, "n_frames", (double)run->series.n_items);
-    add_number(root, "n_unusable", (double)run->n_unreadable);
+    int64_t n_unusable = 0;
+    for (int64_t i = 0; i < run->series.n_items; i++) n_unusable += run->frames[i].unreadable || run->frames[i].refused;
+    add_number(root, "n_unusable", (double)n_unusable);
     add_shape(root, "scan_shape", run->scan_rows, run->scan_columns);
     add_shape(root, "detector_shape", run->detector_rows, run->detector_columns);
     cJSON_AddStringToObject(root, "dtype", ps_dtype_name(run->dtype));
@@ -69,6 +87,7 @@ static void add_group(cJSON *groups, const ps_run_group *group) {
     add_number(object, "bright_pixels", (double)group->plan.n_bright);
     add_number(object, "bad_pixels_file", (double)group->n_bad_file);
     add_number(object, "bad_pixels_mask", (double)group->n_bad_mask);
+    add_number(object, "bad_pixels_dead", (double)group->n_bad_dead);
     add_number(object, "bad_pixels_in_disc", (double)group->plan.n_left_out);
     add_number(object, "frequencies", (double)(group->plan.desc.n_frequencies - 1));
     add_number(object, "full_plane_aliases", (double)group->plan.full_plane_aliases);

@@ -50,30 +50,45 @@ static void print_reading(const ps_job_series *series, int64_t n_missing) {
     printf("\n");
 }
 
+static int64_t count_unusable(const ps_run_plan *run) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < run->series.n_items; i++) n += run->frames[i].unreadable || run->frames[i].refused;
+    return n;
+}
+
+static void print_unusable(const ps_run_plan *run) {
+    int64_t listed = 0, n_unusable = count_unusable(run);
+    for (int64_t i = 0; i < run->series.n_items && listed < MOST_LISTED; i++) {
+        const ps_run_frame *frame = &run->frames[i];
+        if (!frame->unreadable && !frame->refused) continue;
+        listed++;
+        label("");
+        if (frame->unreadable)
+            printf("unusable: %s\n", frame->unreadable);
+        else
+            printf("unusable: %s: %s\n", run->series.items[i].stem, frame->refused);
+    }
+    if (n_unusable > listed) printf("%*s ... and %" PRId64 " more\n", LABEL_WIDTH, "", n_unusable - listed);
+}
+
 static void print_frames(const ps_run_plan *run, const ps_job_series *series) {
     const ps_recording *info = &run->frames[first_readable(run)].info;
-    int64_t n = run->series.n_items, listed = 0, n_missing = 0;
+    int64_t n = run->series.n_items, n_missing = 0, n_unusable = count_unusable(run);
     double bytes = 0.0;
     for (int64_t i = 0; i < n; i++) {
         bytes += (double)run->frames[i].info.data_bytes;
         n_missing += run->frames[i].info.n_missing;
     }
     label("frames");
-    printf("%" PRId64, n - run->n_unreadable);
-    if (run->n_unreadable > 0) printf(" of %" PRId64 ", %" PRId64 " cannot be used", n, run->n_unreadable);
+    printf("%" PRId64, n - n_unusable);
+    if (n_unusable > 0) printf(" of %" PRId64 ", %" PRId64 " cannot be used", n, n_unusable);
     printf(": scan %" PRId64 " x %" PRId64 ", detector %" PRId64 " x %" PRId64 ", %s (%s, %s), ", run->scan_rows, run->scan_columns,
            run->detector_rows, run->detector_columns, ps_dtype_name(run->dtype), info->format,
            info->compression[0] ? info->compression : "none");
     print_bytes(bytes);
     printf(" on disk%s\n", series->by_time ? ", in the order of their times" : "");
     print_reading(series, n_missing);
-    for (int64_t i = 0; i < n && listed < MOST_LISTED; i++) {
-        if (!run->frames[i].unreadable) continue;
-        listed++;
-        label("");
-        printf("unusable: %s\n", run->frames[i].unreadable);
-    }
-    if (run->n_unreadable > listed) printf("%*s ... and %" PRId64 " more\n", LABEL_WIDTH, "", run->n_unreadable - listed);
+    print_unusable(run);
 }
 
 static void print_optics(const ps_run_group *group) {
@@ -115,6 +130,15 @@ static void print_look(const ps_run_plan *run, const ps_run_group *group) {
            seen->disc.plateau);
     if (seen->disc.is_clipped) printf(", %.0f %% of it beyond the detector's edge", 100.0 * seen->disc.missing);
     printf("; %" PRId64 " pixels without a count somewhere, %" PRId64 " hot\n", seen->n_marked, seen->n_hot);
+}
+
+static void print_looked(const ps_run_plan *run) {
+    int64_t looked = 0, readable = run->series.n_items - run->n_unreadable;
+    for (int64_t i = 0; i < run->series.n_items; i++) looked += run->frames[i].seen.looked;
+    if (looked == 0 || readable < 2) return;
+    label("  looked at");
+    printf("some patterns of %" PRId64 " of %" PRId64 " recordings%s\n", looked, readable,
+           looked < readable ? "; --data looks at all, as the run does" : "");
 }
 
 static void print_aliases(const ps_plan *plan) {
@@ -306,6 +330,7 @@ void ps_check_print_text(const ps_check_report *report) {
         print_histogram(report);
         print_counting(report);
     }
+    print_looked(run);
     for (int64_t i = 0; i < run->n_groups && i < MOST_LISTED; i++) print_group(run, i);
     if (run->n_groups > MOST_LISTED) printf("%*s ... and %" PRId64 " more groups\n", LABEL_WIDTH, "", run->n_groups - MOST_LISTED);
     if (report->job.task == PS_TASK_RECONSTRUCT) {

@@ -6,39 +6,36 @@
 #include <string.h>
 
 #include "optics/circle.h"
+#include "optics/measure_parts.h"
 
 enum { MOST_ROUNDS = 30, FEWEST_PIXELS = 5 };
 static const double rim_px = 1.5;             /* a soft rim lies within this much of the radius */
 static const double fullest = 0.98;           /* part of the detector above which no edge is left to see */
 static const double most_out_of_round = 0.25; /* of the disc's area may differ from a circle */
+/* of the rim that is seen may lie elsewhere than the circle's; of a disc that is round by itself */
+static const double most_rim_wrong = 0.5, clean_rim_wrong = 0.15;
 
-/* Images are [rows, columns]; all owned. */
-typedef struct {
-    int64_t rows, columns;
-    double *filled; /* the pattern with bad pixels replaced by their surroundings */
-    double *smooth; /* its 3 x 3 median */
-    uint8_t *piece; /* 1 in the largest connected piece above the threshold */
-    double *sorted; /* scratch */
-    int64_t *queue; /* scratch */
-} picture;
-
-static void picture_free(picture *p) {
+static void picture_free(ps_picture *p) {
     free(p->filled);
     free(p->smooth);
     free(p->piece);
+    free(p->silent);
+    free(p->left_out);
     free(p->sorted);
     free(p->queue);
 }
 
-static ps_code picture_create(int64_t rows, int64_t columns, picture *p, ps_error *error) {
+static ps_code picture_create(int64_t rows, int64_t columns, ps_picture *p, ps_error *error) {
     size_t n = (size_t)(rows * columns);
-    *p = (picture){.rows = rows, .columns = columns};
+    *p = (ps_picture){.rows = rows, .columns = columns};
     p->filled = malloc(n * sizeof *p->filled);
     p->smooth = malloc(n * sizeof *p->smooth);
     p->piece = calloc(n, sizeof *p->piece);
+    p->silent = calloc(n, sizeof *p->silent);
+    p->left_out = calloc(n, sizeof *p->left_out);
     p->sorted = malloc(n * sizeof *p->sorted);
     p->queue = malloc(n * sizeof *p->queue);
-    if (p->filled && p->smooth && p->piece && p->sorted && p->queue) return PS_OK;
+    if (p->filled && p->smooth && p->piece && p->silent && p->left_out && p->sorted && p->queue) return PS_OK;
     picture_free(p);
     return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory to measure the bright-field disc");
 }
@@ -54,7 +51,7 @@ static double median(double *values, int64_t n) {
 }
 
 /* Median of the finite values in the 3 x 3 window; NAN when there is none. */
-static double window_median(const picture *p, const double *image, int64_t row, int64_t column) {
+static double window_median(const ps_picture *p, const double *image, int64_t row, int64_t column) {
     double values[9];
     int n = 0;
     for (int64_t r = row - 1; r <= row + 1; r++)
@@ -65,7 +62,7 @@ static double window_median(const picture *p, const double *image, int64_t row, 
 }
 
 /* Bad pixels take the median of their good neighbours, from the border of a bad region inwards. */
-static void fill_bad(picture *p, const double *mean, const uint8_t *bad) {
+static void fill_bad(ps_picture *p, const double *mean, const uint8_t *bad) {
     int64_t n = p->rows * p->columns, n_bad = 0, n_filled = 1;
     for (int64_t i = 0; i < n; i++) {
         p->filled[i] = (bad && bad[i]) || !isfinite(mean[i]) ? NAN : mean[i];
@@ -81,7 +78,7 @@ static void fill_bad(picture *p, const double *mean, const uint8_t *bad) {
 }
 
 /* Half of the median of what lies above it, found from the highest value down. */
-static double find_threshold(picture *p) {
+static double find_threshold(ps_picture *p) {
     int64_t n = p->rows * p->columns;
     double level = 0.0;
     for (int64_t i = 0; i < n; i++) level = fmax(level, p->smooth[i]);
@@ -97,7 +94,7 @@ static double find_threshold(picture *p) {
 }
 
 /* Marks the pixels connected to `start` with `label`; returns how many. */
-static int64_t flood(picture *p, int64_t start, double threshold, uint8_t label) {
+static int64_t flood(ps_picture *p, int64_t start, double threshold, uint8_t label) {
     static const int steps[4][2] = {{-1, 0}, {1, 0}, {0, -1}, {0, 1}};
     int64_t n = 1;
     p->queue[0] = start;
@@ -115,7 +112,7 @@ static int64_t flood(picture *p, int64_t start, double threshold, uint8_t label)
 }
 
 /* Leaves 1 in the largest piece and 0 elsewhere; returns its size. */
-static int64_t find_piece(picture *p, double threshold) {
+static int64_t find_piece(ps_picture *p, double threshold) {
     int64_t n = p->rows * p->columns, largest = 0, start = -1;
     enum { SEEN = 2, CHOSEN = 1 };
     for (int64_t i = 0; i < n; i++) {
@@ -130,7 +127,7 @@ static int64_t find_piece(picture *p, double threshold) {
     return largest;
 }
 
-static bool touches_edge(const picture *p) {
+bool ps_picture_touches_edge(const ps_picture *p) {
     for (int64_t row = 0; row < p->rows; row++)
         if (p->piece[row * p->columns] || p->piece[(row + 1) * p->columns - 1]) return true;
     for (int64_t column = 0; column < p->columns; column++)
@@ -138,7 +135,7 @@ static bool touches_edge(const picture *p) {
     return false;
 }
 
-static void centroid_and_area(const picture *p, const double pitch[2], ps_disc *disc) {
+static void centroid_and_area(const ps_picture *p, const double pitch[2], ps_disc *disc) {
     double area = 0.0, sum[2] = {0.0, 0.0};
     for (int64_t i = 0; i < p->rows * p->columns; i++) {
         if (!p->piece[i]) continue;
@@ -151,28 +148,28 @@ static void centroid_and_area(const picture *p, const double pitch[2], ps_disc *
 }
 
 /* Distance from the disc's rim in pixels, negative inside. */
-static double outside_px(const ps_disc *disc, int64_t row, int64_t column, const double pitch[2]) {
+double ps_picture_outside_px(const ps_disc *disc, int64_t row, int64_t column, const double pitch[2]) {
     double a = ((double)row - disc->center_px[0]) * pitch[0], b = ((double)column - disc->center_px[1]) * pitch[1];
     return (hypot(a, b) - disc->radius) / sqrt(pitch[0] * pitch[1]);
 }
 
 /* Median of the pattern where the distance from the rim lies in [from, to] pixels; otherwise `fallback`. */
-static double level_between(picture *p, const ps_disc *disc, const double pitch[2], double from, double to, double fallback) {
+double ps_picture_level(ps_picture *p, const ps_disc *disc, const double pitch[2], double from, double to, double fallback) {
     int64_t n = 0;
     for (int64_t i = 0; i < p->rows * p->columns; i++) {
-        double distance = outside_px(disc, i / p->columns, i % p->columns, pitch);
+        double distance = ps_picture_outside_px(disc, i / p->columns, i % p->columns, pitch);
         if (distance >= from && distance <= to) p->sorted[n++] = p->filled[i];
     }
     return n > 0 ? median(p->sorted, n) : fallback;
 }
 
 /* A rim pixel counts by how far it rises from the background to the plateau. */
-static void refine(picture *p, const double pitch[2], ps_disc *disc) {
-    double background = level_between(p, disc, pitch, 2.0, 4.0, 0.0), area = 0.0, sum[2] = {0.0, 0.0};
+static void refine(ps_picture *p, const double pitch[2], ps_disc *disc) {
+    double background = ps_picture_level(p, disc, pitch, 2.0, 4.0, 0.0), area = 0.0, sum[2] = {0.0, 0.0};
     if (!(background < 0.5 * disc->plateau)) background = 0.0;
     for (int64_t i = 0; i < p->rows * p->columns; i++) {
         int64_t row = i / p->columns, column = i % p->columns;
-        double distance = outside_px(disc, row, column, pitch), weight = distance < 0.0 ? 1.0 : 0.0;
+        double distance = ps_picture_outside_px(disc, row, column, pitch), weight = distance < 0.0 ? 1.0 : 0.0;
         if (fabs(distance) < rim_px) weight = fmin(fmax((p->filled[i] - background) / (disc->plateau - background), 0.0), 1.0);
         area += weight;
         sum[0] += weight * (double)row;
@@ -184,7 +181,7 @@ static void refine(picture *p, const double pitch[2], ps_disc *disc) {
 
 /* Where the pattern falls through the threshold between pixels of the piece and their neighbours: points [n, 2] in the unit of the pitch.
  */
-static int64_t rim_points(const picture *p, double threshold, const double pitch[2], double *points) {
+static int64_t rim_points(const ps_picture *p, double threshold, const double pitch[2], double *points) {
     static const int steps[4][2] = {{-1, 0}, {1, 0}, {0, -1}, {0, 1}};
     int64_t n = 0;
     for (int64_t i = 0; i < p->rows * p->columns; i++)
@@ -201,7 +198,7 @@ static int64_t rim_points(const picture *p, double threshold, const double pitch
     return n;
 }
 
-static ps_code fit_rim(const picture *p, double threshold, int64_t n_pixels, const double pitch[2], ps_disc *disc, ps_error *error) {
+static ps_code fit_rim(const ps_picture *p, double threshold, int64_t n_pixels, const double pitch[2], ps_disc *disc, ps_error *error) {
     ps_code code = PS_OK;
     double center[2], *points = malloc((size_t)(8 * n_pixels) * sizeof *points);
     PS_GO_ALLOC(error, points);
@@ -214,10 +211,10 @@ done:
 }
 
 /* Part of the circle that lies beyond the edge, and how much of the rest is not as bright as it should be, or bright outside the circle. */
-static void compare_with_circle(const picture *p, const double pitch[2], ps_disc *disc, double *out_of_round) {
+void ps_picture_compare(const ps_picture *p, const double pitch[2], ps_disc *disc, double *out_of_round) {
     double circle = M_PI * disc->radius * disc->radius / (pitch[0] * pitch[1]), inside = 0.0, wrong = 0.0;
     for (int64_t i = 0; i < p->rows * p->columns; i++) {
-        double distance = outside_px(disc, i / p->columns, i % p->columns, pitch);
+        double distance = ps_picture_outside_px(disc, i / p->columns, i % p->columns, pitch);
         inside += fmin(fmax(0.5 - distance, 0.0), 1.0);
         if (fabs(distance) > 1.0) wrong += p->piece[i] != (distance < 0.0);
     }
@@ -225,9 +222,36 @@ static void compare_with_circle(const picture *p, const double pitch[2], ps_disc
     *out_of_round = wrong / fmax(inside, 1.0);
 }
 
-static ps_code measure(picture *p, const double pitch[2], ps_disc *disc, ps_error *error) {
+/* ---- a disc that is seen whole, or that the detector's edge cuts ---- */
+
+ps_code ps_picture_refuse(const ps_disc *disc, const double pitch[2], double out_of_round, ps_error *error) {
+    return PS_FAIL(
+        error, PS_E_INPUT,
+        "there is no bright-field disc to measure: what is bright differs from a disc in %.0f %% of its area (best circle: centre "
+        "(%.1f, %.1f) px, radius %.1f px)",
+        100.0 * out_of_round, disc->center_px[0], disc->center_px[1], disc->radius / sqrt(pitch[0] * pitch[1]));
+}
+
+/* size: pixels of the piece. */
+static ps_code measure_piece(ps_picture *p, double threshold, int64_t size, const double pitch[2], ps_disc *disc, ps_error *error) {
+    double out_of_round;
+    disc->is_clipped = ps_picture_touches_edge(p);
+    if (disc->is_clipped) {
+        PS_TRY(fit_rim(p, threshold, size, pitch, disc, error));
+    } else {
+        centroid_and_area(p, pitch, disc);
+        refine(p, pitch, disc);
+    }
+    ps_picture_compare(p, pitch, disc, &out_of_round);
+    return out_of_round <= most_out_of_round ? PS_OK : ps_picture_refuse(disc, pitch, out_of_round, error);
+}
+
+/* ---- the measurement ---- */
+
+static ps_code measure(ps_picture *p, const double *mean, const uint8_t *bad, const double pitch[2], ps_disc *disc, ps_error *error) {
     int64_t n = p->rows * p->columns;
-    double threshold = find_threshold(p), out_of_round;
+    double threshold = find_threshold(p);
+    ps_error reason = {0}, cut_reason = {0};
     *disc = (ps_disc){.plateau = 2.0 * threshold};
     if (!(threshold > 0.0)) return PS_FAIL(error, PS_E_INPUT, "there is no bright-field disc to measure: the mean pattern holds no counts");
     int64_t size = find_piece(p, threshold);
@@ -238,32 +262,29 @@ static ps_code measure(picture *p, const double pitch[2], ps_disc *disc, ps_erro
                        p->rows, p->columns);
     if (size < FEWEST_PIXELS)
         return PS_FAIL(error, PS_E_INPUT, "there is no bright-field disc to measure: only %" PRId64 " connected pixels are bright", size);
-    disc->is_clipped = touches_edge(p);
-    if (disc->is_clipped) {
-        PS_TRY(fit_rim(p, threshold, size, pitch, disc, error));
-    } else {
-        centroid_and_area(p, pitch, disc);
-        refine(p, pitch, disc);
-    }
-    compare_with_circle(p, pitch, disc, &out_of_round);
-    if (out_of_round <= most_out_of_round) return PS_OK;
-    return PS_FAIL(
-        error, PS_E_INPUT,
-        "there is no bright-field disc to measure: what is bright differs from a disc in %.0f %% of its area (best circle: centre "
-        "(%.1f, %.1f) px, radius %.1f px)",
-        100.0 * out_of_round, disc->center_px[0], disc->center_px[1], disc->radius / sqrt(pitch[0] * pitch[1]));
+    ps_picture_find_silent(p, mean, bad, disc->plateau);
+    ps_code code = measure_piece(p, threshold, size, pitch, disc, &reason);
+    if (code == PS_E_MEMORY) return PS_FAIL(error, code, "%s", reason.text);
+    ps_disc alone = *disc;
+    bool is_alone = ps_picture_join(p, threshold) == size;
+    if (is_alone && code == PS_OK && ps_picture_is_whole(p, pitch, disc, most_rim_wrong)) return PS_OK;
+    ps_code cut = ps_picture_measure_cut(p, threshold, pitch, disc, &cut_reason);
+    if (cut == PS_OK) return PS_OK;
+    *disc = alone;
+    if (code == PS_OK && ps_picture_is_whole(p, pitch, disc, clean_rim_wrong)) return PS_OK; /* other discs on a background of zeros */
+    return PS_FAIL(error, cut, "%s", is_alone && code != PS_OK ? reason.text : cut_reason.text);
 }
 
 ps_code ps_disc_measure(const double *mean, const uint8_t *bad, int64_t rows, int64_t columns, const double pitch[2], ps_disc *disc,
                         ps_error *error) {
-    picture p;
+    ps_picture p;
     PS_TRY(picture_create(rows, columns, &p, error));
     fill_bad(&p, mean, bad);
     for (int64_t i = 0; i < rows * columns; i++) {
         double value = window_median(&p, p.filled, i / columns, i % columns);
         p.smooth[i] = isnan(value) ? 0.0 : value;
     }
-    ps_code code = measure(&p, pitch, disc, error);
+    ps_code code = measure(&p, mean, bad, pitch, disc, error);
     picture_free(&p);
     return code;
 }

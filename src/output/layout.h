@@ -39,6 +39,16 @@ typedef enum {
         PS_N_RESULTS
 } ps_result;
 
+/* What looking at a recording found; outputs of earlier versions lack them. The disc in pixels; radius 0: none was measured. */
+#define PS_COLUMNS_SEEN(NUMBER)                                                      \
+    NUMBER(PS_COLUMN_EMPTY, "n_empty", int64_t, H5T_STD_I64LE)                       \
+    NUMBER(PS_COLUMN_MARKED_PATTERNS, "n_marked_patterns", int64_t, H5T_STD_I64LE)   \
+    NUMBER(PS_COLUMN_HOT, "n_hot", int64_t, H5T_STD_I64LE)                           \
+    NUMBER(PS_COLUMN_DEAD, "n_dead", int64_t, H5T_STD_I64LE)                         \
+    NUMBER(PS_COLUMN_DISC_ROW, "disc_row", double, H5T_IEEE_F64LE)                   \
+    NUMBER(PS_COLUMN_DISC_COLUMN, "disc_column", double, H5T_IEEE_F64LE)             \
+    NUMBER(PS_COLUMN_DISC_RADIUS, "disc_radius", double, H5T_IEEE_F64LE)
+
 /* Columns of /entry/frames that a run writes (those of the inputs are written at creation). name, C type or width of a text */
 #define PS_COLUMNS(NUMBER, TEXT)                                          \
     NUMBER(PS_COLUMN_STATE, "state", uint8_t, H5T_STD_U8LE)               \
@@ -52,6 +62,7 @@ typedef enum {
     NUMBER(PS_COLUMN_MISSING, "n_missing", int64_t, H5T_STD_I64LE)        \
     NUMBER(PS_COLUMN_MEMORY, "peak_memory_bytes", int64_t, H5T_STD_I64LE) \
     NUMBER(PS_COLUMN_ATTEMPTS, "attempts", int32_t, H5T_STD_I32LE)        \
+    PS_COLUMNS_SEEN(NUMBER)                                               \
     TEXT(PS_COLUMN_ERROR, "error", 512)                                   \
     TEXT(PS_COLUMN_NOTE, "note", 256)                                     \
     TEXT(PS_COLUMN_HOST, "host", 64)                                      \

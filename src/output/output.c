@@ -88,6 +88,17 @@ static ps_code open_together(ps_output *output, ps_error *error) {
     return ps_output_agree(output->communicator, code, error);
 }
 
+/* Outputs of earlier versions can be resumed without these. */
+static bool is_optional(int column) {
+    switch (column) {
+#define NUMBER(id, name, type, file_type) case id:
+        PS_COLUMNS_SEEN(NUMBER)
+#undef NUMBER
+    case PS_COLUMN_ATTEMPTS: return true;
+    default: return false;
+    }
+}
+
 static ps_code open_rows(ps_output *output, ps_error *error) {
     bool present;
     output->entry = H5Gopen2(output->file, "entry", H5P_DEFAULT);
@@ -100,7 +111,7 @@ static ps_code open_rows(ps_output *output, ps_error *error) {
     }
     for (int i = 0; i < PS_N_COLUMNS; i++) {
         PS_TRY(ps_rows_open(output->entry, column_names[i], &output->columns[i], &present, error));
-        if (!present && i != PS_COLUMN_ATTEMPTS) /* which earlier versions did not write */
+        if (!present && !is_optional(i))
             return PS_FAIL(error, PS_E_HDF5, "%s: no /entry/%s: not an output of this program", output->path, column_names[i]);
     }
     PS_TRY(ps_rows_open(output->entry, "frames/seconds", &output->seconds, &present, error));
@@ -390,6 +401,24 @@ ps_code ps_output_write_frame(ps_output *output, int64_t frame, const ps_frame_r
     PS_TRY(ps_output_sync(output, error));
     PS_TRY(ps_output_write_state(output, frame, PS_FRAME_DONE, error));
     return ps_presence_check(output, error);
+}
+
+ps_code ps_output_write_seen(ps_output *output, int64_t frame, const ps_frame_seen *seen, ps_error *error) {
+    const struct {
+        ps_column column;
+        const void *value;
+    } entries[] = {{PS_COLUMN_EMPTY, &seen->n_empty},
+                   {PS_COLUMN_MARKED_PATTERNS, &seen->n_marked_patterns},
+                   {PS_COLUMN_HOT, &seen->n_hot},
+                   {PS_COLUMN_DEAD, &seen->n_dead},
+                   {PS_COLUMN_DISC_ROW, &seen->disc_center_px[0]},
+                   {PS_COLUMN_DISC_COLUMN, &seen->disc_center_px[1]},
+                   {PS_COLUMN_DISC_RADIUS, &seen->disc_radius_px}};
+    PS_TRY(check_frame(output, frame, error));
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
+        if (output->columns[entries[i].column].dataset >= 0)
+            PS_TRY(write_number(output, entries[i].column, frame, entries[i].value, error));
+    return PS_OK;
 }
 
 ps_code ps_output_fail_frame(ps_output *output, int64_t frame, const char *reason, ps_error *error) {

@@ -41,9 +41,9 @@ typedef struct {
     const char *origin; /* JSON: where values come from that were not given; NULL: all were */
     const ps_plan *plan;
     const uint8_t *bad;                        /* [detector_rows, detector_columns] pixels left out, of any kind */
-    int64_t n_bad_file, n_bad_mask, n_bad_hot; /* how many of each kind */
-    bool needs_mean_pattern;                   /* weights or hot pixels come from one: the file gets a place for it */
-    const double *mean_pattern;                /* [detector_rows, detector_columns] counts; NULL: there is none (yet) */
+    int64_t n_bad_file, n_bad_mask, n_bad_hot, n_bad_dead; /* how many of each kind */
+    bool needs_mean_pattern;                               /* weights or hot pixels come from one: the file gets a place for it */
+    const double *mean_pattern;                            /* [detector_rows, detector_columns] counts; NULL: there is none (yet) */
 } ps_output_optics;
 
 /* One of the files behind a recording, and what its content comes to. */
@@ -105,6 +105,13 @@ typedef struct {
     const char *note; /* what a user should know about this frame, such as a backend other than the series' first; NULL: nothing */
 } ps_frame_result;
 
+/* What looking at a frame's recording found. */
+typedef struct {
+    int64_t n_empty, n_marked_patterns; /* patterns without counts where others have some; patterns whose pixels hold no count */
+    int64_t n_hot, n_dead;              /* pixels that count what is not there; pixels inside the disc that count nothing */
+    double disc_center_px[2], disc_radius_px; /* radius 0: no disc was measured */
+} ps_frame_seen;
+
 typedef struct ps_output ps_output;
 
 /* Rank-local, called by one rank: creates the file. PS_E_ARGUMENT when it exists and overwrite is false (untouched then), or when another
@@ -123,6 +130,8 @@ ps_code ps_output_open(const char *path, MPI_Comm communicator, ps_output **outp
 /* Rank-local. PS_E_IO when something else removed, replaced, moved or cut the file. Images and curves (read back and compared), then the CRC of all of them and the frame's row, then (flushed) its state.
  * Refuses non-finite values with PS_E_NUMERIC and writes nothing then. */
 ps_code ps_output_write_frame(ps_output *output, int64_t frame, const ps_frame_result *result, ps_error *error);
+/* Rank-local, before the frame is written or failed. */
+ps_code ps_output_write_seen(ps_output *output, int64_t frame, const ps_frame_seen *seen, ps_error *error);
 ps_code ps_output_fail_frame(ps_output *output, int64_t frame, const char *reason, ps_error *error);
 /* Rank-local. How often frames were begun and never ended (their process was killed, their device lost), as the file said when it was
  * opened: [n_frames], borrowed; all 0 in a file without that column. Writing a frame, or failing one that this rank began, sets its count

@@ -4,15 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cluster/watchdog.h"
 #include "core/log.h"
 #include "input/bad_pixels.h"
 #include "reconstruct/mean_pattern.h"
+#include "reconstruct/wait_ranks.h"
 
 bool ps_first_patterns_need(const ps_job *job, const ps_run_group *group) {
     return job->series.hot_sigma > 0 || (job->weights == PS_WEIGHTS_POISSON && group->n_frames > 1);
 }
 
-/* The pattern of the group's first usable frame; *found false when none is (its frames will fail one by one). */
 /* A pattern without counts in the disc can neither give weights nor show hot pixels. */
 static ps_code check_dose(const ps_plan *plan, const double *mean, ps_error *error) {
     double dose, *active = malloc((size_t)plan->desc.n_active * sizeof *active);
@@ -23,11 +24,13 @@ static ps_code check_dose(const ps_plan *plan, const double *mean, ps_error *err
     return code;
 }
 
+/* The pattern of the group's first usable frame; *found false when none is (its frames will fail one by one). */
 static ps_code measure(const ps_run_plan *run, int64_t group, ps_loader *loader, const ps_loader_shape *shape, double *mean, int *found,
                        ps_error *error) {
     const ps_run_group *wanted = &run->groups[group];
     *found = 0;
     for (int64_t i = 0; i < wanted->n_frames; i++) {
+        if (run->frames[wanted->frames[i]].refused) continue;
         ps_error reason = {0};
         ps_code code = ps_mean_pattern(loader, shape, run->series.items[wanted->frames[i]].source, mean, NULL, &reason);
         ps_loader_cancel(loader);
@@ -36,8 +39,8 @@ static ps_code measure(const ps_run_plan *run, int64_t group, ps_loader *loader,
             *found = 1;
             return PS_OK;
         }
-        if (code == PS_E_MEMORY) {
-            *error = reason;
+        if (code == PS_E_MEMORY || code == PS_E_INTERRUPTED) {
+            if (error) *error = reason;
             return code;
         }
         ps_log(PS_LOG_WARNING, "the mean pattern of optics %lld is not taken from frame %lld: %s", (long long)group,
@@ -73,6 +76,7 @@ static void say_hot(const ps_run_plan *run, int64_t group) {
 }
 
 static ps_code enter_hot(const ps_job *job, ps_run_plan *run, int64_t group, const double *mean, bool is_first_rank, ps_error *error) {
+    ps_watchdog_beat("hot pixels", -1);
     int64_t n_pixels = run->detector_rows * run->detector_columns, n_hot = 0;
     ps_code code = PS_OK;
     uint8_t *hot = calloc((size_t)n_pixels, 1);
@@ -140,13 +144,13 @@ ps_code ps_first_patterns(const ps_cluster *cluster, const ps_job *job, const ps
         else if (n_measured++ % cluster->n_ranks == cluster->rank)
             code = measure(run, g, loader, shape, group_mean[g], &found[g], error);
     }
-    PS_GO(ps_cluster_agree(cluster, code, error));
+    PS_GO(ps_wait_for_ranks(cluster, code, "mean pattern", error));
     n_measured = 0;
     for (int64_t g = 0; g < run->n_groups; g++)
         if (group_mean[g] && !recalled[g]) PS_GO(share(cluster, (int)(n_measured++ % cluster->n_ranks), n_pixels, &group_mean[g], found[g], error));
     for (int64_t g = 0; code == PS_OK && job->series.hot_sigma > 0 && g < run->n_groups; g++)
         if (group_mean[g] && !recalled[g]) code = enter_hot(job, run, g, group_mean[g], cluster->rank == 0, error);
-    code = ps_cluster_agree(cluster, code, error);
+    code = ps_wait_for_ranks(cluster, code, "hot pixels", error);
 done:
     free(recalled);
     free(found);

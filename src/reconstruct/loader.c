@@ -33,6 +33,13 @@ struct ps_loader {
     ps_error failure;
     ps_loader_findings found;
     double seconds;
+
+    int32_t *bad; /* [n_bad] pixels that are not looked at */
+    int64_t n_bad;
+    ps_pattern_tally *tally; /* [n_positions] */
+    uint8_t *odd;            /* [n_positions] ps_pattern_kind, what is to be filled; NULL: nothing */
+    void *last_good;         /* a pattern, while odd ones are filled */
+    bool has_last_good;
 };
 
 static size_t position_bytes(const ps_loader_shape *shape) {
@@ -69,9 +76,46 @@ static void publish_slot(ps_loader *loader, double seconds) {
     pthread_mutex_unlock(&loader->mutex);
 }
 
+static int64_t count_pixels(const ps_loader_shape *shape) { return shape->detector_rows * shape->detector_columns; }
+
+/* The first good pattern behind `position`, for one at the beginning that has none before it. */
+static ps_code find_good_behind(ps_loader *loader, ps_reader *reader, int64_t position, ps_error *error) {
+    while (position < loader->shape.n_positions && loader->odd[position] != PS_PATTERN_GOOD) position++;
+    if (position == loader->shape.n_positions) return PS_FAIL(error, PS_E_INPUT, "%s: no pattern holds counts", reader->path);
+    loader->has_last_good = true;
+    return ps_reader_read(reader, position, 1, loader->last_good, error);
+}
+
+/* What is missing in a scan is best stood for by what lies beside it, as everywhere (input/partial.h). */
+static ps_code fill_odd(ps_loader *loader, ps_reader *reader, const slot *into, ps_error *error) {
+    size_t bytes = position_bytes(&loader->shape);
+    uint8_t *pattern = into->counts;
+    for (int64_t i = into->first_position; i < into->first_position + into->n_positions; i++, pattern += bytes) {
+        if (loader->odd[i] == PS_PATTERN_GOOD) {
+            bool is_needed = i + 1 == loader->shape.n_positions || loader->odd[i + 1] != PS_PATTERN_GOOD ||
+                             i + 1 == into->first_position + into->n_positions;
+            if (is_needed) memcpy(loader->last_good, pattern, bytes);
+            loader->has_last_good = true;
+            continue;
+        }
+        if (!loader->has_last_good) PS_TRY(find_good_behind(loader, reader, i, error));
+        memcpy(pattern, loader->last_good, bytes);
+    }
+    return PS_OK;
+}
+
+static ps_code read_slot(ps_loader *loader, ps_reader *reader, const slot *into, ps_error *error) {
+    PS_TRY(ps_reader_read(reader, into->first_position, into->n_positions, into->counts, error));
+    if (loader->odd) PS_TRY(fill_odd(loader, reader, into, error));
+    ps_patterns_tally(loader->shape.dtype, into->counts, into->n_positions, count_pixels(&loader->shape), loader->bad, loader->n_bad,
+                      loader->tally + into->first_position);
+    return PS_OK;
+}
+
 static void note_findings(ps_loader *loader, const ps_reader *reader) {
     pthread_mutex_lock(&loader->mutex);
-    loader->found = (ps_loader_findings){.invalid = ps_reader_invalid(reader), .n_missing = reader->info.n_missing};
+    loader->found = (ps_loader_findings){.invalid = ps_reader_invalid(reader), .n_missing = reader->info.n_missing,
+                                         .n_pixels = count_pixels(&loader->shape) - loader->n_bad};
     pthread_mutex_unlock(&loader->mutex);
 }
 
@@ -87,7 +131,7 @@ static ps_code read_recording(ps_loader *loader, ps_error *error) {
         into->first_position = position;
         into->n_positions = left < loader->positions_per_chunk ? left : loader->positions_per_chunk;
         if (position > 0) begin_s = ps_seconds(); /* opening counts as reading, waiting does not */
-        code = ps_reader_read(reader, into->first_position, into->n_positions, into->counts, error);
+        code = read_slot(loader, reader, into, error);
         if (code == PS_OK) publish_slot(loader, ps_seconds() - begin_s);
         position += into->n_positions;
     }
@@ -161,6 +205,7 @@ ps_code ps_loader_create(const ps_loader_shape *shape, size_t ring_bytes, ps_loa
     pthread_mutex_init(&loader->mutex, NULL);
     pthread_cond_init(&loader->changed, NULL);
     PS_GO(allocate_ring(loader, ring_bytes, error));
+    PS_GO_ALLOC(error, loader->tally = calloc((size_t)shape->n_positions, sizeof *loader->tally));
     if (pthread_create(&loader->thread, NULL, loader_main, loader) != 0)
         PS_GO(PS_FAIL(error, PS_E_INTERNAL, "cannot start the reading thread"));
     loader->has_thread = true;
@@ -185,13 +230,54 @@ void ps_loader_destroy(ps_loader *loader) {
     pthread_cond_destroy(&loader->changed);
     pthread_mutex_destroy(&loader->mutex);
     free(loader->source);
+    free(loader->bad);
+    free(loader->tally);
+    free(loader->odd);
+    free(loader->last_good);
     free(loader);
 }
 
+ps_code ps_loader_ignore(ps_loader *loader, const uint8_t *bad, ps_error *error) {
+    int64_t n_pixels = count_pixels(&loader->shape), n_bad = 0;
+    for (int64_t i = 0; bad && i < n_pixels; i++) n_bad += bad[i] != 0;
+    int32_t *list = malloc((size_t)(n_bad + 1) * sizeof *list);
+    if (!list) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate a list of bad pixels");
+    n_bad = 0;
+    for (int64_t i = 0; bad && i < n_pixels; i++)
+        if (bad[i]) list[n_bad++] = (int32_t)i;
+    free(loader->bad);
+    loader->bad = list;
+    loader->n_bad = n_bad;
+    return PS_OK;
+}
+
 ps_code ps_loader_begin(ps_loader *loader, const char *source, ps_error *error) {
+    return ps_loader_begin_filled(loader, source, NULL, error);
+}
+
+/* The thread is idle, so that what it reads from can be changed. */
+static ps_code keep_odd(ps_loader *loader, const uint8_t *odd, ps_error *error) {
+    size_t n = (size_t)loader->shape.n_positions;
+    free(loader->odd);
+    loader->odd = NULL;
+    loader->has_last_good = false;
+    if (!odd) return PS_OK;
+    if (!loader->last_good) loader->last_good = malloc(position_bytes(&loader->shape));
+    loader->odd = malloc(n);
+    if (!loader->odd || !loader->last_good) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory to fill patterns");
+    memcpy(loader->odd, odd, n);
+    return PS_OK;
+}
+
+ps_code ps_loader_begin_filled(ps_loader *loader, const char *source, const uint8_t *odd, ps_error *error) {
     char *copy = strdup(source);
     if (!copy) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
     ps_loader_cancel(loader);
+    ps_code code = keep_odd(loader, odd, error);
+    if (code != PS_OK) {
+        free(copy);
+        return code;
+    }
     pthread_mutex_lock(&loader->mutex);
     free(loader->source);
     loader->source = copy;
@@ -247,6 +333,8 @@ ps_loader_findings ps_loader_found(ps_loader *loader) {
     pthread_mutex_unlock(&loader->mutex);
     return found;
 }
+
+const ps_pattern_tally *ps_loader_tally(const ps_loader *loader) { return loader->tally; }
 
 double ps_loader_seconds(ps_loader *loader) {
     pthread_mutex_lock(&loader->mutex);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "core/error.h"
+#include "input/odd_patterns.h"
 #include "input/reader.h"
 
 typedef struct ps_loader ps_loader;
@@ -33,6 +34,12 @@ void ps_loader_destroy(ps_loader *loader);
 
 /* Starts reading source in the background; cancels what is still being read. */
 ps_code ps_loader_begin(ps_loader *loader, const char *source, ps_error *error);
+/* The same, with patterns filled: odd: [n_positions] ps_pattern_kind; those that are not good are delivered as the nearest good one before
+ * them, else after them. Copied. Not all may be odd. */
+ps_code ps_loader_begin_filled(ps_loader *loader, const char *source, const uint8_t *odd, ps_error *error);
+/* Pixels that tallies do not look at: bad: [detector_rows, detector_columns], not 0: bad; NULL: none. Copied; for the recordings that begin
+ * from now on. The loader must be idle. */
+ps_code ps_loader_ignore(ps_loader *loader, const uint8_t *bad, ps_error *error);
 /* Waits for the next chunk; *end is true, and the chunk empty, after the last. An error of the reading thread is returned here, once. */
 ps_code ps_loader_next(ps_loader *loader, ps_loader_chunk *chunk, bool *end, ps_error *error);
 void ps_loader_release(ps_loader *loader); /* gives the chunk's buffer back to the ring */
@@ -42,8 +49,11 @@ void ps_loader_cancel(ps_loader *loader);  /* stops and forgets the recording in
 typedef struct {
     ps_invalid_counts invalid;
     int64_t n_missing; /* detector frames filled */
+    int64_t n_pixels;  /* that tallies look at */
 } ps_loader_findings;
 ps_loader_findings ps_loader_found(ps_loader *loader);
+/* [n_positions] of the recording in hand, as it was delivered; complete after its last chunk, valid until the next begins. */
+const ps_pattern_tally *ps_loader_tally(const ps_loader *loader);
 double ps_loader_seconds(ps_loader *loader); /* spent reading and decompressing the recording in hand */
 
 #endif

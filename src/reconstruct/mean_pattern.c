@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cluster/stop.h"
+#include "cluster/watchdog.h"
+
 /* Types with a marker use it; in floating types what is not finite is no count. */
 #define DEFINE_ADD(dtype, type, name)                                                                                   \
     static void add_##dtype(const type *pattern, int64_t n_positions, int64_t n_pixels, double *sum, int64_t *marked) { \
@@ -47,6 +50,8 @@ ps_code ps_mean_pattern(ps_loader *loader, const ps_loader_shape *shape, const c
     PS_GO(ps_loader_begin(loader, source, error));
     for (;;) {
         ps_loader_chunk chunk;
+        ps_watchdog_beat("mean pattern", -1);
+        if (ps_stop_wanted()) PS_GO(PS_FAIL(error, PS_E_INTERRUPTED, "stopped (%s) while mean patterns were measured; run again to go on", ps_stop_reason()));
         PS_GO(ps_loader_next(loader, &chunk, &end, error));
         if (end) break;
         ps_pattern_add(shape->dtype, chunk.counts, chunk.n_positions, n_pixels, mean, marked);

@@ -41,6 +41,8 @@ void ps_run_plan_free(ps_run_plan *plan) {
     for (int64_t i = 0; plan->frames && i < plan->series.n_items; i++) {
         free(plan->frames[i].unreadable);
         ps_name_list_free(&plan->frames[i].files);
+        free(plan->frames[i].refused);
+        free(plan->frames[i].own);
     }
     for (int64_t i = 0; i < plan->n_groups; i++) {
         ps_run_group *group = &plan->groups[i];
@@ -48,6 +50,7 @@ void ps_run_plan_free(ps_run_plan *plan) {
         free(group->given);
         free(group->used);
         free(group->origin);
+        free(group->said);
         free(group->look.no_disc);
         free(group->bad);
         free(group->frames);

@@ -15,15 +15,31 @@
 #include "optics/measure.h"
 #include "optics/plan.h"
 #include "output/measured.h"
+#include "output/output.h"
 
-/* Why a pixel is left out; bits of ps_run_group.bad. A pixel counts once, for the first of file, mask, hot that names it. */
-enum { PS_BAD_FILE = 1, PS_BAD_MASK = 2, PS_BAD_HOT = 4 };
+/* Why a pixel is left out; bits of ps_run_group.bad. A pixel counts once, for the first of file, mask, dead, hot that names it. */
+enum { PS_BAD_FILE = 1, PS_BAD_MASK = 2, PS_BAD_HOT = 4, PS_BAD_DEAD = 8 };
+
+/* What some patterns of a recording show (ps_run_plan_survey). */
+typedef struct {
+    bool looked;                                /* false: not looked at, or it could not be read */
+    bool has_disc;                              /* of what follows, only then: */
+    double center_px[2], radius_px, plateau;    /* of the bright-field disc; counts per position inside it */
+    int64_t n_positions;                        /* good patterns that were read */
+    int64_t n_empty, n_marked_patterns;         /* odd ones that were read (input/odd_patterns.h) */
+    int64_t n_hot;                              /* pixels, not masked, that are hot */
+    int64_t n_dead;                             /* pixels inside the disc, not masked, that count nothing */
+} ps_run_seen;
 
 typedef struct {
     ps_recording info; /* zeros when unreadable */
     int64_t group;     /* index of its optics group; when unreadable, of the group it would be in with the first readable frame's mask */
     char *unreadable;  /* why it cannot be opened; NULL: it can */
     ps_name_list files; /* everything it is read from; none when unreadable */
+    char *refused;     /* why it can be opened but must not be reconstructed with its group; NULL: it may */
+    ps_run_seen seen;
+    int64_t n_own;
+    int32_t *own; /* [n_own] pixels that are dead, or hot where the job asks for it, in this recording but not in its group's first; ascending */
 } ps_run_frame;
 
 /* What some patterns of a group's first readable recording show. */
@@ -37,16 +53,17 @@ typedef struct {
     char *no_disc; /* why none could be measured; NULL: it was */
 } ps_run_look;
 
-/* Frames with identical optics and identical pixel mask: what one prepared system serves. */
+/* Frames with identical optics, identical pixel mask and, where the optics leave something open, recordings that say the same: what one prepared system serves. */
 typedef struct {
     ps_optics optics;
     char *source; /* the optics file's path; NULL: inline in the job */
     char *given;  /* the optics file's or object's text */
     char *used;   /* canonical JSON of what is used */
     char *origin; /* JSON: where each of its values that a recording can tell comes from */
+    char *said;   /* what its recordings say of the values that its optics leave open */
     ps_run_look look;
     uint8_t *bad; /* [detector_rows, detector_columns] PS_BAD_* bits, 0: good */
-    int64_t n_bad_file, n_bad_mask, n_bad_hot;
+    int64_t n_bad_file, n_bad_mask, n_bad_hot, n_bad_dead;
     int64_t n_frames;
     int64_t *frames; /* [n_frames] indices into the series, ascending */
     ps_plan plan;    /* pixels and totals always; frequencies and aliases (and prior) only between open and close */
@@ -87,6 +104,16 @@ void ps_run_plan_free(ps_run_plan *plan);
 /* Looks at some patterns of the groups' first recordings and adds warnings where they and the optics do not fit together. */
 ps_code ps_run_plan_look(const ps_job *job, ps_run_plan *plan, ps_error *error);
 
+/* Looks at some patterns of every readable recording (most > 0: of at most so many, spread over the series, and of each group's first), and
+ * fills `seen`, `own` and `refused` of its frame; dead pixels of a group's first recording are entered into the group. Adds warnings: discs
+ * that are not where that of the group's first recording is (refused when they are far off), hot and dead pixels, odd patterns.
+ *
+ * Collective where cluster is not NULL: ranks share the recordings, all get the same. The plan must be the same on all. Ends with
+ * PS_E_INTERRUPTED when a stop is wanted. Reads up to 4 MiB of each recording, 64 MiB where the job looks for hot pixels. */
+ps_code ps_run_plan_survey(const ps_cluster *cluster, const ps_job *job, ps_run_plan *plan, int64_t most, ps_error *error);
+/* As the output records it; n_empty and n_marked_patterns are left 0, they are counted in all patterns. */
+ps_frame_seen ps_run_seen_frame(const ps_run_seen *seen);
+
 /* How a job's recordings are to be read; a histogram counts values as they are. */
 ps_reader_options ps_job_reader_options(const ps_job *job);
 
@@ -98,6 +125,8 @@ void ps_run_group_close(ps_run_plan *plan, int64_t group);
 /* hot: [detector_rows, detector_columns], not 0: hot. Replaces what an earlier call marked, and rebuilds the group's active pixels; the
  * group must be closed. */
 ps_code ps_run_group_set_hot(const ps_job *job, ps_run_plan *plan, int64_t group, const uint8_t *hot, ps_error *error);
+/* The same for dead pixels: dead: [n] pixels. */
+ps_code ps_run_group_set_dead(const ps_job *job, ps_run_plan *plan, int64_t group, const int32_t *dead, int64_t n, ps_error *error);
 
 enum { PS_MOST_FRAMES_PER_BATCH = 8 }; /* how many at most share one evaluation of the transfer */
 

@@ -46,12 +46,14 @@ static size_t n_pixels(const ps_run_plan *plan) {
 }
 
 static void count_bad(ps_run_group *group, size_t pixels) {
-    group->n_bad_file = group->n_bad_mask = group->n_bad_hot = 0;
+    group->n_bad_file = group->n_bad_mask = group->n_bad_hot = group->n_bad_dead = 0;
     for (size_t i = 0; i < pixels; i++) {
         if (group->bad[i] & PS_BAD_FILE)
             group->n_bad_file++;
         else if (group->bad[i] & PS_BAD_MASK)
             group->n_bad_mask++;
+        else if (group->bad[i] & PS_BAD_DEAD)
+            group->n_bad_dead++;
         else if (group->bad[i] & PS_BAD_HOT)
             group->n_bad_hot++;
     }
@@ -73,6 +75,7 @@ static void free_group(ps_run_group *group) {
     free(group->source);
     free(group->given);
     free(group->used);
+    free(group->said);
     free(group->bad);
     free(group->frames);
     memset(group, 0, sizeof *group);
@@ -80,7 +83,8 @@ static void free_group(ps_run_group *group) {
 
 static int64_t find_group(const ps_run_plan *plan, const ps_run_group *like) {
     for (int64_t i = 0; i < plan->n_groups; i++)
-        if (strcmp(plan->groups[i].used, like->used) == 0 && memcmp(plan->groups[i].bad, like->bad, n_pixels(plan)) == 0) return i;
+        if (strcmp(plan->groups[i].used, like->used) == 0 && strcmp(plan->groups[i].said, like->said) == 0 &&
+            memcmp(plan->groups[i].bad, like->bad, n_pixels(plan)) == 0) return i;
     return -1;
 }
 
@@ -135,6 +139,8 @@ ps_code ps_prologue_form_groups(const ps_job *job, const ps_file_masks *masks, c
         PS_GO(copied ? copy_optics(&plan->groups[0], &candidate, error) : read_optics(job, &plan->series.items[i], &candidate, error));
         PS_GO(combine_masks(plan, masks, given_mask, plan->frames[i].unreadable ? first : i, &candidate, error));
         restore_mask(plan, measured, i, &candidate);
+        candidate.said = ps_prologue_said(plan, i, &candidate.optics);
+        PS_GO_ALLOC(error, candidate.said);
         PS_GO(place_frame(plan, &candidate, i, error));
     }
 done:
@@ -178,9 +184,13 @@ static ps_code choose_grid(const ps_job *job, ps_run_plan *plan, ps_error *error
         if (job->upsampling == 0 && needed > plan->upsampling) plan->upsampling = needed;
         if (optics->scan_step_A[0] != first->scan_step_A[0] || optics->scan_step_A[1] != first->scan_step_A[1])
             return PS_FAIL(error, PS_E_JOB,
-                           "%s: /scan_step_A: found [%g, %g], expected [%g, %g] as in %s: images of one series share one grid",
-                           plan->groups[i].source, optics->scan_step_A[0], optics->scan_step_A[1], first->scan_step_A[0],
-                           first->scan_step_A[1], plan->groups[0].source);
+                           "%s: /scan_step_A: found [%g, %g]%s%s, expected [%g, %g] as in %s: images of one series share one grid",
+                           ps_prologue_group_name(&plan->groups[i]), optics->scan_step_A[0], optics->scan_step_A[1],
+                           plan->groups[i].said[0] ? " as the recording says: " : "",
+                           plan->groups[i].said[0] ? plan->series.items[plan->groups[i].frames[0]].stem : "", first->scan_step_A[0],
+                           first->scan_step_A[1],
+                           plan->groups[0].said[0] ? plan->series.items[plan->groups[0].frames[0]].stem
+                                                   : ps_prologue_group_name(&plan->groups[0]));
     }
     plan->image_rows = plan->scan_rows * plan->upsampling;
     plan->image_columns = plan->scan_columns * plan->upsampling;
@@ -214,6 +224,18 @@ ps_code ps_run_group_set_hot(const ps_job *job, ps_run_plan *plan, int64_t group
         changed->bad[i] &= (uint8_t)~PS_BAD_HOT;
         if (hot[i] && !changed->bad[i]) changed->bad[i] = PS_BAD_HOT;
     }
+    count_bad(changed, pixels);
+    PS_TRY(rebuild(job, plan, group, error));
+    ps_plan_drop_frequencies(&changed->plan);
+    return PS_OK;
+}
+
+ps_code ps_run_group_set_dead(const ps_job *job, ps_run_plan *plan, int64_t group, const int32_t *dead, int64_t n, ps_error *error) {
+    ps_run_group *changed = &plan->groups[group];
+    size_t pixels = n_pixels(plan);
+    for (size_t i = 0; i < pixels; i++) changed->bad[i] &= (uint8_t)~PS_BAD_DEAD;
+    for (int64_t i = 0; i < n; i++)
+        if (!changed->bad[dead[i]]) changed->bad[dead[i]] = PS_BAD_DEAD;
     count_bad(changed, pixels);
     PS_TRY(rebuild(job, plan, group, error));
     ps_plan_drop_frequencies(&changed->plan);

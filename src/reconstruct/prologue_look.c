@@ -23,12 +23,23 @@ int64_t ps_prologue_first_readable(const ps_run_plan *plan, const ps_run_group *
 
 /* --- looking --- */
 
+/* Pixels without a count at any position say as little as masked ones. */
+static uint8_t *blind_pixels(const ps_pattern_sample *sample, const ps_run_group *group) {
+    int64_t n_pixels = sample->detector_rows * sample->detector_columns;
+    uint8_t *blind = malloc((size_t)n_pixels);
+    for (int64_t i = 0; blind && i < n_pixels; i++) blind[i] = group->bad[i] || sample->n_marked[i] == sample->n_positions;
+    return blind;
+}
+
 static ps_code measure_disc(const ps_pattern_sample *sample, ps_run_group *group, ps_error *error) {
+    uint8_t *blind = blind_pixels(sample, group);
+    if (!blind) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a pixel mask");
     bool has_pitch = !isnan(group->optics.detector_pitch_mrad[0]);
     const double pixels[2] = {1.0, 1.0};
     ps_error reason = {0};
-    ps_code code = ps_disc_measure(sample->mean, group->bad, sample->detector_rows, sample->detector_columns,
+    ps_code code = ps_disc_measure(sample->mean, blind, sample->detector_rows, sample->detector_columns,
                                    has_pitch ? group->optics.detector_pitch_mrad : pixels, &group->look.disc, &reason);
+    free(blind);
     group->look.has_disc = code == PS_OK;
     if (code == PS_OK) return PS_OK;
     if (code != PS_E_INPUT) return PS_FAIL(error, code, "%s", reason.text);

@@ -53,6 +53,47 @@ static void take_from_recording(const ps_recording *info, ps_optics *optics, cJS
     if (open[2] && !isnan(optics->detector_pitch_mrad[0])) note_place(origin, "detector_pitch_mrad", info->pitch_place);
 }
 
+/* What the frame's recording says of one quantity; where it says nothing, what the first that does says; "": none does. */
+static void print_said(const ps_run_plan *plan, int64_t frame, double (*value)(const ps_recording *info), const char *name, FILE *out) {
+    double said = plan->frames[frame].unreadable ? NAN : value(&plan->frames[frame].info);
+    for (int64_t i = 0; i < plan->series.n_items && !(said > 0.0); i++)
+        if (!plan->frames[i].unreadable) said = value(&plan->frames[i].info);
+    if (said > 0.0) fprintf(out, "%s %.4g ", name, said);
+}
+
+static double said_voltage(const ps_recording *info) {
+    return ps_prologue_plausible_voltage(info->voltage_V) ? info->voltage_V : NAN;
+}
+static double said_step_row(const ps_recording *info) { return info->scan_step_A[0]; }
+static double said_step_column(const ps_recording *info) { return info->scan_step_A[1]; }
+static double said_pitch_row(const ps_recording *info) { return info->detector_pitch_mrad[0]; }
+static double said_pitch_column(const ps_recording *info) { return info->detector_pitch_mrad[1]; }
+
+char *ps_prologue_said(const ps_run_plan *plan, int64_t frame, const ps_optics *optics) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) return NULL;
+    if (isnan(optics->voltage_V)) print_said(plan, frame, said_voltage, "voltage_V", out);
+    if (isnan(optics->scan_step_A[0])) {
+        print_said(plan, frame, said_step_row, "scan_step_A", out);
+        print_said(plan, frame, said_step_column, "x", out);
+    }
+    if (isnan(optics->detector_pitch_mrad[0])) {
+        print_said(plan, frame, said_pitch_row, "detector_pitch_mrad", out);
+        print_said(plan, frame, said_pitch_column, "x", out);
+    }
+    if (fclose(out) == 0) return text;
+    free(text);
+    return NULL;
+}
+
+/* A group whose first readable recording does not say a value gets it from the first of the series that does, as ps_prologue_said has it. */
+static void take_from_others(const ps_run_plan *plan, ps_optics *optics, cJSON *origin) {
+    for (int64_t i = 0; i < plan->series.n_items; i++)
+        if (!plan->frames[i].unreadable) take_from_recording(&plan->frames[i].info, optics, origin);
+}
+
 static bool disc_is_needed(const ps_optics *optics) {
     return isnan(optics->detector_center_px[0]) || isnan(optics->semiangle_mrad) != isnan(optics->detector_pitch_mrad[0]);
 }
@@ -117,6 +158,7 @@ static ps_code take_recorded(const ps_measured *measured, ps_run_group *group, p
 static ps_code complete(const ps_job *job, const ps_run_plan *plan, ps_run_group *group, cJSON *origin, ps_error *error) {
     int64_t frame = ps_prologue_first_readable(plan, group);
     take_from_recording(&plan->frames[frame].info, &group->optics, origin);
+    take_from_others(plan, &group->optics, origin);
     if (disc_is_needed(&group->optics)) {
         PS_TRY(ps_prologue_look(job, plan, group, error));
         if (!group->look.has_disc)
@@ -182,7 +224,9 @@ ps_code ps_prologue_complete_optics(const ps_job *job, const ps_measured *measur
         PS_GO_ALLOC(error, asked[i]);
         PS_GO(take_recorded(measured, group, error));
         if (ps_prologue_first_readable(plan, group) < 0) continue;
-        while (like < i && (strcmp(asked[like], asked[i]) != 0 || !plan->groups[like].origin)) like++;
+        while (like < i && (strcmp(asked[like], asked[i]) != 0 || strcmp(plan->groups[like].said, group->said) != 0 ||
+                            !plan->groups[like].origin))
+            like++;
         PS_GO(like < i ? copy_values(&plan->groups[like], group, error) : complete_group(job, plan, group, error));
     }
     for (int64_t i = 0; i < plan->n_groups; i++) {

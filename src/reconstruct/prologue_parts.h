@@ -25,7 +25,14 @@ ps_code ps_prologue_complete_optics(const ps_job *job, const ps_measured *measur
 ps_code ps_prologue_plan_groups(const ps_job *job, ps_run_plan *plan, ps_error *error);
 ps_code ps_prologue_warn(const ps_job *job, ps_run_plan *plan, ps_error *error);
 
+/* Warnings and refusals from what ps_run_plan_survey saw. */
+ps_code ps_prologue_compare_seen(const ps_job *job, ps_run_plan *plan, ps_error *error);
+
 ps_code ps_prologue_warn_of_times(const ps_job *job, ps_run_plan *plan, ps_error *error);
+
+/* What the frame's recording says of the values that the optics leave open, as text that is the same for recordings to be grouped; malloc'd.
+ * A recording that says nothing of one (or cannot be read) is taken to say what the first does that says something. */
+char *ps_prologue_said(const ps_run_plan *plan, int64_t frame, const ps_optics *optics);
 
 /* The group's first readable frame; -1: none is. */
 int64_t ps_prologue_first_readable(const ps_run_plan *plan, const ps_run_group *group);

@@ -36,6 +36,8 @@ bool ps_prologue_plausible_voltage(double voltage_V) {
     return voltage_V >= 1e4 && voltage_V <= 3e6;
 }
 
+typedef double (*said_value)(const ps_recording *info); /* not above 0 or NAN: it does not say */
+
 static bool differs(double found, double given) {
     return isfinite(found) && found > 0.0 && fabs(found / given - 1.0) > worth_saying;
 }
@@ -55,25 +57,80 @@ static const char *unit_slip(double ratio) {
     return NULL;
 }
 
-static ps_code compare(ps_run_plan *plan, const ps_run_group *group, const char *what, double recorded, double given, ps_error *error) {
-    if (!differs(recorded, given)) return PS_OK;
-    const char *slip = unit_slip(recorded / given), *stem = plan->series.items[ps_prologue_first_readable(plan, group)].stem;
-    return ps_prologue_add_warning(plan, error, "%s: %s is %g, but the recording %s says %g; the optics are used%s%s",
-                                   ps_prologue_group_name(group), what, given, stem, recorded, slip ? "; " : "", slip ? slip : "");
+/* The group's recordings that say the same as `recorded`, from the k-th on: how many. */
+static int64_t count_alike(const ps_run_plan *plan, const ps_run_group *group, said_value value, int64_t from, double recorded) {
+    int64_t n = 0;
+    for (int64_t k = from; k < group->n_frames; k++) {
+        const ps_run_frame *frame = &plan->frames[group->frames[k]];
+        n += !frame->unreadable && fabs(value(&frame->info) / recorded - 1.0) <= 1e-6;
+    }
+    return n;
 }
 
-static ps_code compare_recording(ps_run_plan *plan, const ps_run_group *group, ps_error *error) {
-    int64_t frame = ps_prologue_first_readable(plan, group);
-    if (frame < 0) return PS_OK;
-    const ps_recording *info = &plan->frames[frame].info;
-    const ps_optics *optics = &group->optics;
-    if (ps_prologue_plausible_voltage(info->voltage_V))
-        PS_TRY(compare(plan, group, "voltage_V", info->voltage_V, optics->voltage_V, error));
-    for (int axis = 0; axis < 2; axis++) {
-        PS_TRY(compare(plan, group, "scan_step_A", info->scan_step_A[axis], optics->scan_step_A[axis], error));
-        PS_TRY(compare(plan, group, "detector_pitch_mrad", info->detector_pitch_mrad[axis], optics->detector_pitch_mrad[axis], error));
+static ps_code compare_one(ps_run_plan *plan, const ps_run_group *group, const char *what, int64_t frame, int64_t n_more, double recorded,
+                           double given, ps_error *error) {
+    const char *slip = unit_slip(recorded / given), *stem = plan->series.items[frame].stem;
+    char more[64] = "";
+    if (n_more > 0) snprintf(more, sizeof more, " (and %" PRId64 " more)", n_more);
+    return ps_prologue_add_warning(plan, error, "%s: %s is %g, but the recording %s%s says %g; the optics are used%s%s",
+                                   ps_prologue_group_name(group), what, given, stem, more, recorded, slip ? "; " : "", slip ? slip : "");
+}
+
+/* Every recording against the optics; recordings that say the same are named once. */
+static ps_code compare(ps_run_plan *plan, const ps_run_group *group, const char *what, said_value value, double given, ps_error *error) {
+    enum { MOST_DIFFERENT = 4 };
+    double known[MOST_DIFFERENT];
+    int n_known = 0;
+    for (int64_t k = 0; k < group->n_frames && n_known < MOST_DIFFERENT; k++) {
+        const ps_run_frame *frame = &plan->frames[group->frames[k]];
+        double recorded = frame->unreadable ? NAN : value(&frame->info);
+        bool is_new = differs(recorded, given);
+        for (int i = 0; i < n_known; i++) is_new = is_new && fabs(recorded / known[i] - 1.0) > 1e-6;
+        if (!is_new) continue;
+        known[n_known++] = recorded;
+        int64_t n_more = count_alike(plan, group, value, k + 1, recorded);
+        PS_TRY(compare_one(plan, group, what, group->frames[k], n_more, recorded, given, error));
     }
     return PS_OK;
+}
+
+static double said_voltage(const ps_recording *info) { return ps_prologue_plausible_voltage(info->voltage_V) ? info->voltage_V : NAN; }
+static double said_step_row(const ps_recording *info) { return info->scan_step_A[0]; }
+static double said_step_column(const ps_recording *info) { return info->scan_step_A[1]; }
+static double said_pitch_row(const ps_recording *info) { return info->detector_pitch_mrad[0]; }
+static double said_pitch_column(const ps_recording *info) { return info->detector_pitch_mrad[1]; }
+
+static ps_code compare_recordings(ps_run_plan *plan, const ps_run_group *group, ps_error *error) {
+    const ps_optics *optics = &group->optics;
+    PS_TRY(compare(plan, group, "voltage_V", said_voltage, optics->voltage_V, error));
+    PS_TRY(compare(plan, group, "scan_step_A", said_step_row, optics->scan_step_A[0], error));
+    PS_TRY(compare(plan, group, "detector_pitch_mrad", said_pitch_row, optics->detector_pitch_mrad[0], error));
+    PS_TRY(compare(plan, group, "scan_step_A", said_step_column, optics->scan_step_A[1], error));
+    return compare(plan, group, "detector_pitch_mrad", said_pitch_column, optics->detector_pitch_mrad[1], error);
+}
+
+/* Groups that differ in what their recordings say of what the optics leave open. */
+static ps_code warn_of_said(ps_run_plan *plan, ps_error *error) {
+    ps_code code = PS_OK;
+    char *list = NULL;
+    size_t bytes = 0;
+    bool differ = false;
+    for (int64_t i = 1; i < plan->n_groups; i++) differ = differ || strcmp(plan->groups[i].said, plan->groups[0].said) != 0;
+    if (!differ) return PS_OK;
+    FILE *out = open_memstream(&list, &bytes);
+    if (!out) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a warning");
+    for (int64_t i = 0; i < plan->n_groups; i++) {
+        const ps_run_group *group = &plan->groups[i];
+        fprintf(out, "%s%sby %s", i ? "; " : "", group->said, plan->series.items[group->frames[0]].stem);
+        if (group->n_frames > 1) fprintf(out, " and %" PRId64 " more", group->n_frames - 1);
+    }
+    if (fclose(out) == 0)
+        code = ps_prologue_add_warning(plan, error, "series: recordings say different things of themselves, and each is taken at its word: %s",
+                                       list);
+    else
+        code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a warning");
+    free(list);
+    return code;
 }
 
 /* Part of the bright-field disc that lies beyond the detector's edges. */
@@ -125,8 +182,9 @@ ps_code ps_prologue_warn(const ps_job *job, ps_run_plan *plan, ps_error *error) 
         PS_TRY(ps_prologue_add_warning(plan, error,
                                        "probe_form \"published\" mirrors the probe: right for even aberrations only, for comparison"));
     PS_TRY(ps_prologue_warn_of_times(job, plan, error));
+    PS_TRY(warn_of_said(plan, error));
     for (int64_t i = 0; i < plan->n_groups; i++) {
-        PS_TRY(compare_recording(plan, &plan->groups[i], error));
+        PS_TRY(compare_recordings(plan, &plan->groups[i], error));
         PS_TRY(check_plausible(plan, &plan->groups[i], error));
         PS_TRY(check_disc(plan, &plan->groups[i], error));
         PS_TRY(check_upsampling(plan, &plan->groups[i], error));

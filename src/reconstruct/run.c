@@ -107,6 +107,7 @@ static ps_code prepare_rank(session *s, ps_error *error) {
     PS_TRY(ps_cluster_agree(s->cluster, ps_run_plan_build_like(s->job, s->measured, &s->run, error), error));
     PS_TRY(agree_on_inputs(s, error));
     PS_TRY(ps_file_checks_make(s->cluster, s->job, &s->run, &s->checks, error));
+    PS_TRY(ps_run_plan_survey(s->cluster, s->job, &s->run, 0, error));
     ps_code looked = s->cluster->rank == 0 ? ps_run_plan_look(s->job, &s->run, error) : PS_OK;
     PS_TRY(ps_cluster_agree(s->cluster, looked, error));
     s->group_mean = calloc((size_t)s->run.n_groups, sizeof *s->group_mean);
@@ -147,6 +148,7 @@ static void describe_optics(const session *s, ps_output_optics *optics) {
                                        .n_bad_file = group->n_bad_file,
                                        .n_bad_mask = group->n_bad_mask,
                                        .n_bad_hot = group->n_bad_hot,
+                                       .n_bad_dead = group->n_bad_dead,
                                        .needs_mean_pattern = ps_first_patterns_need(s->job, group),
                                        .mean_pattern = s->group_mean[g]};
     }
@@ -183,14 +185,21 @@ done:
     return code;
 }
 
-/* Frames nobody can open are failed at once, with the reason. */
-static ps_code fail_unreadable(session *s, ps_error *error) {
+/* Why a frame cannot be reconstructed, known before it is read; NULL: it can. */
+static const char *reason_not_to(const ps_run_frame *frame) { return frame->unreadable ? frame->unreadable : frame->refused; }
+
+/* Frames nobody can open, or that do not belong to the others, are failed at once, with the reason. */
+static ps_code fail_unusable(session *s, ps_error *error) {
     for (int64_t i = 0; i < s->run.series.n_items; i++) {
-        if (!s->run.frames[i].unreadable || s->states[i] != PS_FRAME_PENDING) continue;
+        const ps_run_frame *frame = &s->run.frames[i];
+        const char *reason = reason_not_to(frame);
+        if (!reason || s->states[i] != PS_FRAME_PENDING) continue;
         s->states[i] = PS_FRAME_FAILED;
         if (s->cluster->rank != 0) continue;
-        ps_log(PS_LOG_ERROR, "frame %lld (%s) failed: %s", (long long)i, s->run.series.items[i].source, s->run.frames[i].unreadable);
-        PS_TRY(ps_output_fail_frame(s->output, i, s->run.frames[i].unreadable, error));
+        ps_frame_seen seen = ps_run_seen_frame(&frame->seen);
+        ps_log(PS_LOG_ERROR, "frame %lld (%s) failed: %s", (long long)i, s->run.series.items[i].source, reason);
+        PS_TRY(ps_output_write_seen(s->output, i, &seen, error));
+        PS_TRY(ps_output_fail_frame(s->output, i, reason, error));
     }
     return PS_OK;
 }
@@ -246,7 +255,7 @@ static ps_code open_output(session *s, ps_error *error) {
     if (code == PS_OK && s->options->resume) code = note_backend(s, error);
     PS_TRY(ps_cluster_agree(s->cluster, code, error));
     PS_TRY(ps_output_open(s->job->output_file, s->cluster->communicator, &s->output, error));
-    code = fail_unreadable(s, error);
+    code = fail_unusable(s, error);
     if (code == PS_OK) code = list_places(s, error);
     return ps_cluster_agree(s->cluster, code, error);
 }

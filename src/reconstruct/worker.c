@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -13,6 +14,7 @@
 #include "core/log.h"
 #include "reconstruct/blame.h"
 #include "reconstruct/frame_solve.h"
+#include "reconstruct/odd_note.h"
 
 enum { MAX_BATCH = 32 };
 
@@ -21,8 +23,12 @@ typedef struct {
     int64_t place, frame;
     ps_frame *counts;   /* NULL once dealt with, or not yet loaded */
     double *mean;       /* [n_active] of the system it was loaded into */
-    uint8_t *extra_bad; /* [detector pixels] where it holds markers; NULL: nowhere */
+    uint8_t *extra_bad; /* [detector pixels] where it holds markers, or is hot or dead in this frame only; NULL: nowhere */
     int64_t n_excluded;
+    uint8_t *odd;       /* [positions] ps_pattern_kind, once looked at; NULL: every pattern is good */
+    char *note;         /* on what was filled; NULL: nothing */
+    bool looked;
+    ps_frame_seen seen;
     ps_loader_findings found;
     double dose;
     double seconds[PS_N_STAGES];
@@ -48,9 +54,13 @@ static void forget_item(const worker *w, item *it) {
     if (it->counts) w->work->ops->frame_destroy(it->counts);
     free(it->mean);
     free(it->extra_bad);
+    free(it->odd);
+    free(it->note);
     it->counts = NULL;
     it->mean = NULL;
     it->extra_bad = NULL;
+    it->odd = NULL;
+    it->note = NULL;
 }
 
 /* ---- what becomes of a frame -------------------------------------------------------------------------------------------------- */
@@ -69,7 +79,8 @@ static ps_code fail_item(worker *w, item *it, const ps_error *reason, ps_error *
     const char *source = w->work->run->series.items[it->frame].source;
     ps_log(PS_LOG_ERROR, "frame %lld (%s) failed: %s", (long long)it->frame, source, reason->text);
     ps_hdf5_lock();
-    ps_code code = ps_output_fail_frame(w->work->output, it->frame, reason->text, error);
+    ps_code code = ps_output_write_seen(w->work->output, it->frame, &it->seen, error);
+    if (code == PS_OK) code = ps_output_fail_frame(w->work->output, it->frame, reason->text, error);
     ps_hdf5_unlock();
     PS_TRY(code);
     w->summary->n_failed++;
@@ -144,17 +155,20 @@ static ps_code take_batch(worker *w, ps_error *error) {
             w->ahead = place;
             break;
         }
-        w->batch[w->n_batch++] = (item){.place = place, .frame = w->work->places[place]};
+        int64_t frame = w->work->places[place];
+        w->batch[w->n_batch++] = (item){.place = place, .frame = frame, .seen = ps_run_seen_frame(&w->work->run->frames[frame].seen)};
     }
     return PS_OK;
 }
 
-static ps_code begin_loading(worker *w, int64_t place, ps_error *error) {
-    if (w->loading == place) return PS_OK;
+/* odd: as in ps_loader_begin_filled. */
+static ps_code begin_loading(worker *w, int64_t place, const uint8_t *odd, ps_error *error) {
+    if (w->loading == place && !odd) return PS_OK;
     ps_loader_cancel(w->work->loader);
     w->loading = -1;
     PS_TRY(ps_attempts_begin(w->work->attempts, w->work->places[place], error));
-    PS_TRY(ps_loader_begin(w->work->loader, w->work->run->series.items[w->work->places[place]].source, error));
+    PS_TRY(ps_loader_ignore(w->work->loader, w->work->run->groups[group_of(w, place)].bad, error));
+    PS_TRY(ps_loader_begin_filled(w->work->loader, w->work->run->series.items[w->work->places[place]].source, odd, error));
     w->loading = place;
     return PS_OK;
 }
@@ -170,7 +184,7 @@ static ps_code read_ahead(worker *w, ps_error *error) {
         PS_TRY(ps_queue_take(w->work->queue, &w->ahead, error));
     }
     if (w->ahead >= 0) PS_TRY(is_suspect(w, w->ahead, &suspect, error));
-    return w->ahead < 0 || suspect ? PS_OK : begin_loading(w, w->ahead, error);
+    return w->ahead < 0 || suspect ? PS_OK : begin_loading(w, w->ahead, NULL, error);
 }
 
 /* Leaves an active pixel out of this frame. */
@@ -204,27 +218,58 @@ static ps_code note_markers(const worker *w, item *it, const ps_plan *plan, cons
     return PS_OK;
 }
 
-/* Counts into the system, then mean, markers and dose. A frame with markers keeps extra_bad and is to be loaded again without them. */
-static ps_code load_item(worker *w, item *it, ps_prepared_system *prepared, ps_error *error) {
-    ps_code code = PS_OK;
-    const ps_plan *plan = prepared->plan;
-    int64_t *n_marked = malloc((size_t)plan->desc.n_active * sizeof *n_marked);
-    free(it->mean);
-    it->mean = malloc((size_t)plan->desc.n_active * sizeof *it->mean);
-    PS_GO_ALLOC(error, n_marked);
-    PS_GO_ALLOC(error, it->mean);
-    PS_GO(w->work->ops->frame_create(prepared->system, w->work->run->dtype, &it->counts, error));
-    PS_GO(begin_loading(w, it->place, error));
-    code = put_chunks(w, it, error);
+/* Counts into the system. */
+static ps_code put_recording(worker *w, item *it, ps_prepared_system *prepared, ps_error *error) {
+    if (it->counts) w->work->ops->frame_destroy(it->counts);
+    it->counts = NULL;
+    PS_TRY(w->work->ops->frame_create(prepared->system, w->work->run->dtype, &it->counts, error));
+    PS_TRY(begin_loading(w, it->place, it->odd, error));
+    ps_code code = put_chunks(w, it, error);
     if (code != PS_OK) ps_loader_cancel(w->work->loader);
     it->seconds[PS_STAGE_READ] += ps_loader_seconds(w->work->loader);
     it->found = ps_loader_found(w->work->loader);
     w->loading = -1;
-    if (code != PS_OK) goto done;
-    if (it->extra_bad && !prepared->extra_bad) goto done; /* its means are not finite, and not needed */
+    return code;
+}
+
+/* Patterns that were not measured fail the frame, or are filled where the job allows it: with the counts once more. */
+static ps_code look_at_patterns(worker *w, item *it, ps_error *error) {
+    const ps_run_plan *run = w->work->run;
+    ps_odd_patterns found;
+    PS_TRY(ps_odd_patterns_find(ps_loader_tally(w->work->loader), run->scan_rows * run->scan_columns, it->found.n_pixels, run->scan_columns,
+                                &found, error));
+    it->looked = true;
+    it->seen.n_empty = found.n_empty;
+    it->seen.n_marked_patterns = found.n_marked;
+    if (!found.kind) return PS_OK;
+    if (!w->work->job->series.allow_partial) {
+        ps_code code = PS_FAIL(error, PS_E_INPUT, "%s; series.allow_partial fills them from their neighbours", found.text);
+        ps_odd_patterns_free(&found);
+        return code;
+    }
+    it->odd = found.kind;
+    it->note = found.text;
+    ps_log(PS_LOG_WARNING, "frame %lld: %s; they are filled from their neighbours", (long long)it->frame, found.text);
+    return PS_OK;
+}
+
+/* Counts into the system, then mean, markers and dose. A frame with markers keeps extra_bad and is to be loaded again without them. */
+static ps_code load_item(worker *w, item *it, ps_prepared_system *prepared, ps_error *error) {
+    ps_code code = PS_OK;
+    const ps_plan *plan = prepared->plan;
+    int64_t n_before = it->n_excluded, *n_marked = malloc((size_t)plan->desc.n_active * sizeof *n_marked);
+    free(it->mean);
+    it->mean = malloc((size_t)plan->desc.n_active * sizeof *it->mean);
+    PS_GO_ALLOC(error, n_marked);
+    PS_GO_ALLOC(error, it->mean);
+    PS_GO(put_recording(w, it, prepared, error));
+    if (!it->looked) {
+        PS_GO(look_at_patterns(w, it, error));
+        if (it->odd) PS_GO(put_recording(w, it, prepared, error));
+    }
     PS_GO(w->work->ops->frame_means(it->counts, it->mean, n_marked, error));
     PS_GO(note_markers(w, it, plan, n_marked, error));
-    if (!it->extra_bad || prepared->extra_bad) PS_GO(ps_plan_dose(plan, it->mean, n_marked, &it->dose, error));
+    if (it->n_excluded == n_before) PS_GO(ps_plan_dose(plan, it->mean, n_marked, &it->dose, error));
 done:
     free(n_marked);
     return code;
@@ -288,6 +333,12 @@ static int64_t peak_memory_bytes(void) {
 
 /* Solves and writes a reduced frame. *write_failed: the error is the output's, not the frame's. */
 static ps_code finish(worker *w, item *it, const ps_plan *plan, bool *write_failed, ps_error *error) {
+    const char *note = it->note;
+    char both[PS_ODD_NOTE];
+    if (it->note && w->work->note) {
+        snprintf(both, sizeof both, "%s; %s", w->work->note, it->note);
+        note = both;
+    }
     ps_frame_result result = {.dose = it->dose,
                               .n_excluded = it->n_excluded,
                               .n_saturated = it->found.invalid.n_saturated,
@@ -295,7 +346,7 @@ static ps_code finish(worker *w, item *it, const ps_plan *plan, bool *write_fail
                               .n_nonfinite = it->found.invalid.n_nonfinite,
                               .n_missing = it->found.n_missing,
                               .device = w->work->device,
-                              .note = w->work->note};
+                              .note = note ? note : w->work->note};
     double n_data = (double)plan->desc.n_active * ((double)plan->desc.scan_rows * (double)plan->desc.scan_columns - 1);
     ps_watchdog_beat("solve", (long)it->frame);
     PS_TRY(ps_frame_solve(w->solver, it->counts, n_data, &result, error));
@@ -303,7 +354,8 @@ static ps_code finish(worker *w, item *it, const ps_plan *plan, bool *write_fail
     result.peak_memory_bytes = peak_memory_bytes();
     ps_watchdog_beat("write", (long)it->frame);
     ps_hdf5_lock();
-    ps_code code = ps_output_write_frame(w->work->output, it->frame, &result, error);
+    ps_code code = ps_output_write_seen(w->work->output, it->frame, &it->seen, error);
+    if (code == PS_OK) code = ps_output_write_frame(w->work->output, it->frame, &result, error);
     ps_hdf5_unlock();
     *write_failed = code != PS_OK && !ps_output_blames_frame(code);
     PS_TRY(code);
@@ -335,19 +387,46 @@ static ps_code compute(worker *w, item *const *items, int64_t n, ps_prepared_sys
     return PS_OK;
 }
 
-/* A frame that holds markers: its own system without those pixels, and the counts once more. */
-static ps_code compute_special(worker *w, item *it, ps_error *error) {
-    ps_prepared_system *prepared = NULL;
-    ps_error reason = {0};
+static void say_excluded(const item *it) {
     const ps_invalid_counts *invalid = &it->found.invalid;
     ps_log(PS_LOG_WARNING,
            "frame %lld: %lld active pixels hold no count at some positions and are left out of this frame (in the whole recording %lld values "
            "are saturated, %lld negative, %lld not finite)",
            (long long)it->frame, (long long)it->n_excluded, (long long)invalid->n_saturated, (long long)invalid->n_negative,
            (long long)invalid->n_nonfinite);
-    ps_code code = ps_system_cache_get(&w->cache, group_of(w, it->place), it->extra_bad, &prepared, &reason);
-    if (code == PS_OK) code = load_item(w, it, prepared, &reason);
+}
+
+/* A frame that leaves more pixels out than its group: its own system without them, and the counts into that. Markers that these counts turn
+ * out to hold make it one more round. */
+static ps_code compute_special(worker *w, item *it, ps_error *error) {
+    ps_prepared_system *prepared = NULL;
+    ps_error reason = {0};
+    ps_code code = PS_OK;
+    int64_t n_before;
+    if (it->looked) say_excluded(it);
+    do {
+        n_before = it->n_excluded;
+        if (it->counts) w->work->ops->frame_destroy(it->counts);
+        it->counts = NULL;
+        code = ps_system_cache_get(&w->cache, group_of(w, it->place), it->extra_bad, &prepared, &reason);
+        if (code == PS_OK) code = load_item(w, it, prepared, &reason);
+        if (code == PS_OK && it->n_excluded > n_before) say_excluded(it);
+    } while (code == PS_OK && it->n_excluded > n_before);
     return code == PS_OK ? compute(w, &it, 1, prepared, error) : settle(w, it, code, &reason, error);
+}
+
+/* Active pixels that are hot or dead in this recording, but not in the first of its group, are known before it is read. */
+static ps_code exclude_own(const worker *w, item *it, const ps_plan *plan, ps_error *error) {
+    const ps_run_frame *frame = &w->work->run->frames[it->frame];
+    if (frame->n_own == 0) return PS_OK;
+    for (int64_t i = 0, k = 0; i < plan->desc.n_active && k < frame->n_own; i++) { /* both ascend */
+        while (k < frame->n_own && frame->own[k] < plan->desc.active[i]) k++;
+        if (k < frame->n_own && frame->own[k] == plan->desc.active[i]) PS_TRY(exclude(w, it, plan->desc.active[i], error));
+    }
+    if (it->extra_bad)
+        ps_log(PS_LOG_WARNING, "frame %lld: %lld active pixels are hot or dead in this recording and left out of this frame",
+               (long long)it->frame, (long long)it->n_excluded);
+    return PS_OK;
 }
 
 /* Loads frames into their group's system; *ready: those without markers. */
@@ -357,7 +436,9 @@ static ps_code load_all(worker *w, item *const *items, int64_t n, ps_prepared_sy
     for (int64_t i = 0; i < n; i++) {
         item *it = items[i];
         ps_error reason = {0};
-        ps_code code = load_item(w, it, prepared, &reason);
+        ps_code code = exclude_own(w, it, prepared->plan, &reason);
+        if (code == PS_OK && it->extra_bad) continue;
+        if (code == PS_OK) code = load_item(w, it, prepared, &reason);
         if (code != PS_OK) {
             PS_TRY(settle(w, it, code, &reason, error));
         } else if (it->extra_bad) {

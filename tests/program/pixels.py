@@ -85,7 +85,8 @@ def a_marker_outside_the_disc_does_not_matter(folder):
 
 def a_frame_without_a_usable_pixel_fails(folder):
     def change(counts):
-        counts[7] = 65535
+        for position, (row, column) in enumerate(numpy.ndindex(DETECTOR)):  # every pixel at some position, none at most
+            counts[position % len(counts), row, column] = 65535
 
     folder.save_job()
     save_series(folder, "uint16", change)

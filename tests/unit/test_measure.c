@@ -35,8 +35,10 @@ static void make(const made *m, double *mean) {
     uint64_t state = 5;
     for (int64_t r = 0; r < m->rows; r++)
         for (int64_t c = 0; c < m->columns; c++) {
-            int n = 0;
-            for (int i = 0; i < FINE * FINE; i++) {
+            double distance = hypot(((double)r - m->center[0]) * m->pitch[0], ((double)c - m->center[1]) * m->pitch[1]) - m->radius;
+            bool is_at_rim = fabs(distance) < m->pitch[0] + m->pitch[1];
+            int n = is_at_rim || distance > 0.0 ? 0 : FINE * FINE;
+            for (int i = 0; is_at_rim && i < FINE * FINE; i++) {
                 double a = (double)r + (i / FINE + 0.5) / FINE - 0.5 - m->center[0],
                        b = (double)c + (i % FINE + 0.5) / FINE - 0.5 - m->center[1];
                 n += hypot(a * m->pitch[0], b * m->pitch[1]) < m->radius;
@@ -100,6 +102,109 @@ static void noise_and_bad_pixels_do_not_move_it(void **state) {
     assert_disc(&m, &disc, 0.35);
 }
 
+/* ---- gaps ---- */
+
+typedef enum { GAP_ZERO, GAP_BAD, GAP_NAN } gap_kind;
+
+/* Rows (or columns) [begin, end) of the pattern count nothing. */
+static void cut(const made *m, double *mean, uint8_t *bad, bool rows, int64_t begin, int64_t end, gap_kind kind) {
+    for (int64_t i = 0; i < m->rows * m->columns; i++) {
+        int64_t at = rows ? i / m->columns : i % m->columns;
+        if (at < begin || at >= end) continue;
+        mean[i] = kind == GAP_NAN ? NAN : 0.0;
+        bad[i] = kind == GAP_BAD;
+    }
+}
+
+/* Turns means into those of Poisson counts (their normal approximation) over so many positions, whole numbers of counts each. */
+static void count(const made *m, double positions, double *mean) {
+    uint64_t state = 11;
+    for (int64_t i = 0; i < m->rows * m->columns; i++) {
+        double counts = mean[i] * positions, noise = (draw(&state) + draw(&state) + draw(&state)) * sqrt(counts);
+        mean[i] = fmax(round(counts + noise), 0.0) / positions;
+    }
+}
+
+/* A rim that falls over so many pixels. */
+static void soften(const made *m, double width_px, double *mean) {
+    for (int64_t i = 0; i < m->rows * m->columns; i++) {
+        double a = (double)(i / m->columns) - m->center[0], b = (double)(i % m->columns) - m->center[1];
+        double distance = hypot(a * m->pitch[0], b * m->pitch[1]) - m->radius, part = 1.0 / (1.0 + exp(4.0 * distance / width_px));
+        mean[i] = m->outside + (m->inside - m->outside) * part;
+    }
+}
+
+static const made gapped[] = {{64, 70, {30.3, 36.8}, 15.2, {1, 1}, 10, 0.3, 0},
+                              {128, 127, {63.5, 63.5}, 33.7, {0.741, 0.741}, 10, 0, 0},
+                              {96, 48, {44.7, 23.1}, 30.0, {0.9, 1.6}, 3, 0.1, 0},
+                              {160, 150, {77.2, 68.4}, 50.3, {1, 1}, 200, 0.01, 0}};
+
+static void gaps_through_the_disc_do_not_move_it(void **state) {
+    (void)state;
+    static double mean[MOST];
+    static uint8_t bad[MOST];
+    for (size_t i = 0; i < sizeof gapped / sizeof *gapped; i++)
+        for (int width = i ? 2 : 1; width <= 5; width += i ? 3 : 1)
+            for (int shape = 0; shape < 3; shape++) /* a row, a column, a cross */
+                for (int offset = -7; offset <= 7; offset += i ? 10 : 7)
+                    for (int kind = GAP_ZERO; kind <= GAP_NAN; kind++) {
+                        const made *m = &gapped[i];
+                        int64_t row = llround(m->center[0]) + offset, column = llround(m->center[1]) + offset;
+                        make(m, mean);
+                        memset(bad, 0, sizeof bad);
+                        if (shape != 1) cut(m, mean, bad, true, row, row + width, kind);
+                        if (shape != 0) cut(m, mean, bad, false, column, column + width, kind);
+                        ps_disc disc = measure(m, mean, bad);
+                        assert_disc(m, &disc, 0.1);
+                        assert_false(disc.is_clipped);
+                    }
+}
+
+static void gaps_and_soft_rims_and_low_doses(void **state) {
+    (void)state;
+    static double mean[MOST];
+    static uint8_t bad[MOST];
+    const double widths[] = {1.5, 3, 5}, positions[] = {3, 30, 3000};
+    for (size_t i = 0; i < sizeof gapped / sizeof *gapped; i++)
+        for (int w = 0; w < 3; w++)
+            for (int k = 0; k < 3; k++) {
+                made m = gapped[i];
+                m.inside = 10;
+                m.outside = 0.05;
+                soften(&m, widths[w], mean);
+                count(&m, positions[k], mean);
+                memset(bad, 0, sizeof bad);
+                cut(&m, mean, bad, true, 40, 43, GAP_ZERO);
+                cut(&m, mean, bad, false, 25, 27, GAP_ZERO);
+                ps_disc disc = measure(&m, mean, bad);
+                assert_disc(&m, &disc, 0.25);
+            }
+}
+
+/* A bar from the edge to beyond the middle, a blind quarter, blind rows, hot pixels, and all of it with the detector's edge. */
+static void beam_stops_and_blind_modules(void **state) {
+    (void)state;
+    static double mean[MOST];
+    static uint8_t bad[MOST];
+    memset(bad, 0, sizeof bad);
+    for (int kind = 0; kind < 6; kind++) {
+        made m = {96, 100, {47.3, 49.8}, 25.2, {1, 1}, 10, 0.2, 0};
+        if (kind == 4) m.center[0] = 12.3;
+        make(&m, mean);
+        for (int64_t r = 0; r < 96; r++)
+            for (int64_t c = 0; c < 100; c++) {
+                bool stop = c >= 46 && c < 52 && r < 55, round = hypot((double)r - 47.0, (double)c - 49.0) < 8;
+                bool quarter = r < 46 && c < 48, half = r >= 50, edge = r == 30 || r == 31 || c == 60 || c == 61 || c == 62;
+                const bool dark[] = {stop, round, quarter, half, edge, stop || quarter};
+                if (dark[kind]) mean[r * 100 + c] = 0.0;
+            }
+        for (int i = 0; i < 8; i++) mean[(11 * i + 3) * 100 + (23 * i + 9) % 100] = 1e4;
+        ps_disc disc = measure(&m, mean, bad);
+        assert_disc(&m, &disc, 0.15);
+        assert_int_equal(disc.is_clipped, kind == 4);
+    }
+}
+
 static void a_clipped_disc_is_completed(void **state) {
     (void)state;
     static double mean[MOST];
@@ -147,6 +252,23 @@ static void patterns_without_a_disc_are_refused(void **state) {
     assert_none(mean, 1, 1, "larger than the detector");
 }
 
+/* Pieces on the two sides of a gap that are not of one disc. */
+static void pieces_that_make_no_circle_are_refused(void **state) {
+    (void)state;
+    static double mean[MOST];
+    for (int i = 0; i < 80 * 80; i++) {
+        int r = i / 80, c = i % 80;
+        bool bright = r < 39 ? r > 20 && c > 10 && c < 30 : r > 41 && r < 60 && c > 25 && c < 70;
+        mean[i] = r >= 39 && r <= 41 ? 0.0 : bright ? 10.0 : 0.1;
+    }
+    assert_none(mean, 80, 80, "do not make one circle");
+    made m = {80, 80, {40, 40}, 22, {1, 1}, 10, 0.1, 0};
+    make(&m, mean);
+    for (int i = 0; i < 80 * 80; i++) /* a quarter, whose own area and centroid nearly pass for a disc; the rest is dim */
+        if (i / 80 >= 40 || i % 80 >= 40) mean[i] = 0.1;
+    assert_none(mean, 80, 80, "");
+}
+
 /* A real recording, whose centre and radius were fitted with the reconstruction. */
 static void a_recording_agrees_with_its_optics(void **state) {
     (void)state;
@@ -191,8 +313,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_disc_is_found),
         cmocka_unit_test(noise_and_bad_pixels_do_not_move_it),
+        cmocka_unit_test(gaps_through_the_disc_do_not_move_it),
+        cmocka_unit_test(gaps_and_soft_rims_and_low_doses),
+        cmocka_unit_test(beam_stops_and_blind_modules),
         cmocka_unit_test(a_clipped_disc_is_completed),
         cmocka_unit_test(patterns_without_a_disc_are_refused),
+        cmocka_unit_test(pieces_that_make_no_circle_are_refused),
         cmocka_unit_test(a_recording_agrees_with_its_optics),
         cmocka_unit_test(circles_are_fitted),
     };
