@@ -477,6 +477,7 @@ static int64_t make_room(worker *w, item **items, int64_t n) {
         if (items[i]->resolved) continue;
         forget_item(w, items[i]);
         items[i]->n_excluded = 0;
+        items[i]->looked = false;
         items[n_left++] = items[i];
     }
     ps_system_cache_drop(&w->cache);
