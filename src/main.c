@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "core/crash.h"
+#include "core/one_thread.h"
 #include "core/text.h"
 
 typedef struct {
@@ -37,6 +38,7 @@ static int unknown_command(const char *name) {
 }
 
 int main(int n_arguments, char **arguments) {
+    ps_one_thread_begin(arguments);
     if (n_arguments < 2) {
         print_usage(stderr);
         return 2;

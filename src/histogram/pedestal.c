@@ -6,8 +6,10 @@
 
 #include "input/byte_order.h"
 #include "input/file_read.h"
+#include "input/hdf5_behind.h"
 #include "input/hdf5_util.h"
 #include "input/npy.h"
+#include "input/screen.h"
 #include "input/source.h"
 
 static ps_code wrong_shape(const char *path, int rank, int64_t found_rows, int64_t found_columns, int64_t rows, int64_t columns,
@@ -37,6 +39,7 @@ static ps_code load_hdf5(const char *path, const char *name, int64_t rows, int64
     ps_hdf5_lock();
     PS_GO(ps_hdf5_open(path, &file, error));
     dataset = ps_hdf5_exists(file, name) ? H5Dopen2(file, name, H5P_DEFAULT) : -1;
+    if (dataset >= 0) PS_GO(ps_hdf5_check_behind(dataset, name, error));
     code = dataset < 0 ? PS_FAIL(error, PS_E_INPUT, "%s: holds no dataset %s for a pedestal", path, name)
                        : read_dataset(path, dataset, rows, columns, values, error);
 done:
@@ -83,6 +86,7 @@ done:
 ps_code ps_pedestal_load(const char *source, int64_t rows, int64_t columns, double *values, ps_error *error) {
     ps_source parts = {0};
     ps_code code = PS_OK;
+    PS_TRY(ps_screen_look(source, &(ps_reader_options){0}, error));
     PS_TRY(ps_source_split(source, &parts, error));
     if (parts.dataset)
         code = load_hdf5(parts.path, parts.dataset, rows, columns, values, error);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "input/bslz4.h"
+#include "input/hdf5_behind.h"
 #include "input/hdf5_chunks.h"
 #include "input/hdf5_index.h"
 #include "input/hdf5_util.h"
@@ -160,7 +161,9 @@ ps_code ps_hdf5_dataset_open(const char *path, const char *name, ps_hdf5_dataset
     PS_GO_ALLOC(error, opened->name);
     PS_GO(ps_hdf5_open(path, &opened->file, error));
     if (!ps_hdf5_exists(opened->file, name)) {
-        code = PS_FAIL(error, PS_E_INPUT, "%s: holds no dataset %s", path, name);
+        const char *link = ps_hdf5_refused_link();
+        code = link ? PS_FAIL(error, PS_E_INPUT, "%s:%s: behind a link: %s", path, name, link)
+                    : PS_FAIL(error, PS_E_INPUT, "%s: holds no dataset %s", path, name);
         goto done;
     }
     opened->dataset = H5Dopen2(opened->file, name, H5P_DEFAULT);
@@ -169,6 +172,7 @@ ps_code ps_hdf5_dataset_open(const char *path, const char *name, ps_hdf5_dataset
         goto done;
     }
     PS_GO(follow_links(opened, error));
+    PS_GO(ps_hdf5_check_behind(opened->dataset, name, error));
     PS_GO(read_shape(opened, error));
     PS_GO(read_type(opened, &converted, error));
     PS_GO(read_layout(opened, converted, error));

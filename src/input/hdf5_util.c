@@ -8,6 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/regular.h"
+#include "input/hdf5_behind.h"
+
 typedef struct {
     char *text;
     size_t bytes;
@@ -28,7 +31,7 @@ bool ps_hdf5_is_file(const char *path) {
     ps_hdf5_lock();
     ps_hdf5_note(path, 0, 0);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    bool is = H5Fis_hdf5(path) > 0;
+    bool is = !ps_special_file(path) && H5Fis_hdf5(path) > 0;
     ps_hdf5_unlock();
     return is;
 }
@@ -51,24 +54,28 @@ static ps_code explain_refusal(const char *path, ps_error *error) {
 
 ps_code ps_hdf5_open(const char *path, hid_t *file, ps_error *error) {
     ps_code code = PS_OK;
+    *file = H5I_INVALID_HID;
     ps_hdf5_lock();
     ps_hdf5_note(path, 0, 0);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* reasons go into ps_error, not to standard error */
     errno = 0;
+    PS_GO(ps_regular_check(path, error));
     *file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
     if (*file < 0) code = explain_refusal(path, error);
+done:
     ps_hdf5_unlock();
     return code;
 }
 
 bool ps_hdf5_exists(hid_t location, const char *path) {
     char *part = strdup(path);
+    hid_t links = ps_hdf5_links();
     bool exists = part != NULL;
     for (char *end = part; exists && end;) {
         end = strchr(end + 1, '/');
         if (end) *end = '\0';
         exists = strcmp(part, "") == 0 || strcmp(part, "/") == 0 ||
-                 (H5Lexists(location, part, H5P_DEFAULT) > 0 && H5Oexists_by_name(location, part, H5P_DEFAULT) > 0);
+                 (H5Lexists(location, part, links) > 0 && H5Oexists_by_name(location, part, links) > 0);
         if (end) *end = '/';
         if (end && end[1] == '\0') break;
     }
@@ -142,7 +149,12 @@ static bool read_text(holder h, char *text, size_t bytes) {
 }
 
 static holder open_dataset(hid_t location, const char *path) {
-    return (holder){ps_hdf5_exists(location, path) ? H5Dopen2(location, path, H5P_DEFAULT) : -1, false};
+    hid_t dataset = ps_hdf5_exists(location, path) ? H5Dopen2(location, path, H5P_DEFAULT) : -1;
+    if (dataset >= 0 && ps_hdf5_check_behind(dataset, path, NULL) != PS_OK) {
+        H5Dclose(dataset);
+        dataset = -1;
+    }
+    return (holder){dataset, false};
 }
 
 static holder open_attribute(hid_t location, const char *path, const char *name) {

@@ -2,13 +2,13 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/regular.h"
 #include "input/file_read.h"
 
 static const uint8_t magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
@@ -144,8 +144,7 @@ static ps_code check_size(const char *path, int descriptor, const ps_npy_header 
 }
 
 ps_code ps_npy_open(const char *path, ps_npy_header *header, int *descriptor, ps_error *error) {
-    *descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (*descriptor < 0) return PS_FAIL(error, PS_E_INPUT, "%s: cannot open: %s", path, strerror(errno));
+    PS_TRY(ps_regular_open(path, PS_E_INPUT, descriptor, error));
     ps_code code = read_header(path, *descriptor, header, error);
     if (code == PS_OK) code = check_size(path, *descriptor, header, error);
     if (code != PS_OK) {

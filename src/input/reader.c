@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/regular.h"
 #include "input/clean.h"
 #include "input/partial.h"
 #include "input/positions.h"
@@ -51,7 +52,7 @@ static ps_code unknown_format(const char *path, ps_error *error) {
 static ps_code find_format(const char *path, const char *dataset, const ps_reader_ops **ops, ps_error *error) {
     struct stat status;
     if (stat(path, &status) != 0) return PS_FAIL(error, PS_E_INPUT, "%s: cannot open: %s", path, strerror(errno));
-    if (S_ISDIR(status.st_mode)) return PS_FAIL(error, PS_E_INPUT, "%s: is a folder, expected a file", path);
+    PS_TRY(ps_regular_check(path, error));
     for (int i = 0; i < N_FORMATS; i++)
         if (formats[i]->probe(path, dataset)) {
             *ops = formats[i];
@@ -68,8 +69,8 @@ ps_code ps_reader_open(const char *source, const ps_reader_options *options, ps_
     static const ps_reader_options nothing_asked;
     *reader = NULL;
     if (!options) options = &nothing_asked;
+    PS_GO(ps_screen_look(source, options, error)); /* before this process touches the file */
     PS_GO(ps_source_split(source, &parts, error));
-    PS_GO(ps_screen_look(source, options, error));
     PS_GO(find_format(parts.path, parts.dataset, &ops, error));
     PS_GO(ops->open(parts.path, parts.dataset, options, reader, error));
     if (options->allow_partial) PS_GO(ps_partial_wrap(reader, ps_positions_needed(options), error));

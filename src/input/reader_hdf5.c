@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "input/hdf5_behind.h"
 #include "input/hdf5_util.h"
 #include "input/linked_file.h"
 #include "input/name_list.h"
@@ -19,6 +20,10 @@ static bool probe(const char *path, const char *dataset) {
 static bool holds_counts(hid_t location, const char *name) {
     hid_t dataset = H5Dopen2(location, name, H5P_DEFAULT);
     if (dataset < 0) return false;
+    if (ps_hdf5_check_behind(dataset, name, NULL) != PS_OK) { /* opening it will tell why */
+        H5Dclose(dataset);
+        return true;
+    }
     hid_t space = H5Dget_space(dataset), type = H5Dget_type(dataset);
     int rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
     ps_dtype dtype;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/regular.h"
+
 void ps_h5_quiet(void) {
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 }
@@ -76,6 +78,7 @@ void ps_h5_close(hid_t *id) {
 ps_code ps_h5_open_read(const char *path, hid_t *file, ps_error *error) {
     ps_code code = PS_OK;
     *file = H5I_INVALID_HID;
+    PS_TRY(ps_regular_check(path, error));
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     if (access < 0 || H5Pset_file_locking(access, false, true) < 0) {
         code = ps_h5_fail(error, "%s: cannot prepare for reading", path);
