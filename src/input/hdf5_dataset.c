@@ -49,6 +49,8 @@ static ps_code read_type(ps_hdf5_dataset *dataset, bool *converted, ps_error *er
     if (type < 0) return hdf5_failed(dataset, "cannot read the element type", error);
     bool known = ps_hdf5_dtype(type, &dataset->dtype, &dataset->big_endian, converted);
     dataset->stored_bytes = H5Tget_size(type);
+    if (known && dataset->stored_bytes == 8 && H5Tget_class(type) == H5T_INTEGER)
+        dataset->stored = H5Tget_sign(type) == H5T_SGN_2 ? PS_FROM_I64 : PS_FROM_U64;
     H5Tclose(type);
     if (!known)
         return PS_FAIL(error, PS_E_INPUT, "%s:%s: elements of %zu bytes are neither integers nor floating-point numbers of a known size",

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/types.h"
+#include "input/reader.h"
 
 typedef enum { PS_CHUNKS_PLAIN, PS_CHUNKS_BSLZ4, PS_CHUNKS_LZ4, PS_THROUGH_HDF5 } ps_hdf5_storage;
 
@@ -21,6 +22,7 @@ typedef struct {
     int64_t n_positions, rows, columns;
     ps_dtype dtype;  /* what read() delivers */
     bool big_endian; /* as stored */
+    ps_stored stored;
     bool is_virtual;
     ps_hdf5_storage storage;
     int64_t chunk[4];     /* lead[0], lead[1], rows, columns of a chunk; 0 without chunks */

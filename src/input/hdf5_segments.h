@@ -15,6 +15,9 @@ typedef struct {
     char *path, *name;       /* file, dataset; NULL: missing */
     int64_t first, n;        /* positions of the recording it holds */
     int64_t source_first;    /* its first position in the dataset */
+    int64_t rows, columns;   /* of its frames, and their type, when it was added */
+    ps_dtype dtype;
+    ps_stored stored;
     ps_hdf5_dataset *opened; /* NULL: closed */
     int64_t last_use;
 } ps_segment;

@@ -23,9 +23,13 @@ typedef struct {
     double saturation;                   /* instead of what the file says; INFINITY: no count is saturated */
     int64_t channel;                     /* of [position, channel, row, column] data, from 1 */
     /* Values that are no counts become the marker of the type (ps_dtype_marker; NAN in floating types): counts at or above the
-     * saturation value, infinities, negative values of signed integers, which are delivered as unsigned ones then. */
+     * saturation value, infinities, negative values of signed integers, which are delivered as unsigned ones then, and markers that
+     * were written into other types (input/clean.h). */
     bool exclude_invalid;
 } ps_reader_options;
+
+/* 64-bit integers are delivered as float64; what they were decides which values are no counts. */
+typedef enum { PS_AS_DELIVERED, PS_FROM_I64, PS_FROM_U64 } ps_stored;
 
 /* What a file tells about itself. NAN and 0 stand for "does not say". */
 typedef struct {
@@ -33,7 +37,10 @@ typedef struct {
     int64_t n_positions;             /* detector frames in the recording */
     int64_t scan_rows, scan_columns; /* 0 when the file does not say */
     int64_t detector_rows, detector_columns;
+    int64_t n_planned; /* detector frames that were to be recorded; 0: not said */
     ps_dtype dtype;
+    ps_stored stored;
+    int bit_depth;        /* of the detector's counts, which may be less than dtype holds: 2^bit_depth - 1 is no count; 0: not said */
     bool big_endian;      /* in the file; read() always returns native order */
     char compression[32]; /* "bitshuffle-lz4", "lz4", "none", ... */
     double voltage_V;

@@ -141,8 +141,7 @@ static void wait_for(pid_t child, int pipe_end) {
 
 static void look_in_child(void) {
     int ends[2];
-    while (waitpid(-1, NULL, WNOHANG) > 0)
-        continue;
+    while (waitpid(-1, NULL, WNOHANG) > 0) continue;
     if (pipe(ends) != 0) {
         shared->finished = true;
         return;
