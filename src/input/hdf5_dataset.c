@@ -149,6 +149,13 @@ static ps_code follow_links(ps_hdf5_dataset *dataset, ps_error *error) {
     return length < 0 ? hdf5_failed(dataset, "cannot tell which file holds the dataset", error) : PS_OK;
 }
 
+static int64_t read_image_number(const ps_hdf5_dataset *dataset, const char *attribute) {
+    double number = 0;
+    bool there = H5Aexists(dataset->dataset, attribute) > 0 && ps_hdf5_attribute_number(dataset->file, dataset->name, attribute, &number) &&
+                 number >= 0 && number < 0x1p53;
+    return there ? (int64_t)number : 0;
+}
+
 ps_code ps_hdf5_dataset_open(const char *path, const char *name, ps_hdf5_dataset **dataset, ps_error *error) {
     ps_code code = PS_OK;
     bool converted = false;
@@ -178,6 +185,8 @@ ps_code ps_hdf5_dataset_open(const char *path, const char *name, ps_hdf5_dataset
     PS_GO(read_shape(opened, error));
     PS_GO(read_type(opened, &converted, error));
     PS_GO(read_layout(opened, converted, error));
+    opened->image_low = read_image_number(opened, "image_nr_low");
+    opened->image_high = read_image_number(opened, "image_nr_high");
     opened->data_bytes = (int64_t)H5Dget_storage_size(opened->dataset);
     *dataset = opened;
     opened = NULL;

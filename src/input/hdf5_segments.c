@@ -76,6 +76,22 @@ ps_code ps_segments_add_missing(ps_segments *list, int64_t n, ps_recording *info
     return PS_OK;
 }
 
+void ps_segments_begin_again(ps_segments *list, ps_recording *info) {
+    *list = (ps_segments){.allow_partial = list->allow_partial, .channels = list->channels, .channel = list->channel};
+    info->n_positions = info->n_missing = 0;
+}
+
+ps_code ps_segments_take(ps_segments *list, ps_segment *segment, ps_recording *info, ps_error *error) {
+    ps_segment *to = NULL;
+    if (!segment->path) return ps_segments_add_missing(list, segment->n, info, error);
+    PS_TRY(append(list, segment->n, info, &to, error));
+    int64_t first = to->first;
+    *to = *segment;
+    to->first = first;
+    *segment = (ps_segment){0};
+    return PS_OK;
+}
+
 static bool is_new_file(const ps_segments *list, const char *path) {
     for (int64_t i = list->n_segments - 1; i >= 0; i--)
         if (list->segments[i].path && strcmp(list->segments[i].path, path) == 0) return false;
@@ -182,6 +198,10 @@ done:
 ps_code ps_segments_add(ps_segments *list, const char *path, const char *name, ps_recording *info, ps_error *error) {
     ps_hdf5_dataset *dataset = NULL;
     ps_code code = ps_hdf5_dataset_open(path, name, &dataset, error);
+    if (code == PS_OK) {
+        list->image_low = dataset->image_low;
+        list->image_high = dataset->image_high;
+    }
     if (code == PS_OK)
         code = dataset->is_virtual ? add_virtual(list, dataset, path, name, info, error)
                                    : add_opened(list, dataset, path, name, 0, -1, info, error);

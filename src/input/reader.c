@@ -178,9 +178,17 @@ ps_code ps_reader_scan_shape(const ps_reader *reader, const ps_reader_options *o
         *columns = info->scan_columns;
         return check_shape(reader, *rows, *columns, "the file", error);
     }
-    *rows = *columns = exact_square_root(info->n_positions);
+    *rows = *columns = info->scan_doubt[0] ? 0 : exact_square_root(info->n_positions);
     if (*rows > 0) return PS_OK;
     char pairs[320], hint[200];
+    if (info->scan_doubt[0]) {
+        factor_pairs(info->n_positions, pairs, sizeof pairs);
+        return PS_FAIL(error, PS_E_INPUT,
+                       "%s: the scan shape is not known: the recording holds %" PRId64
+                       " detector frames, but %s; give series.scan_shape (and series.allow_partial where frames are missing); scans that "
+                       "would fit what is there (either way round): %s",
+                       reader->path, info->n_positions, info->scan_doubt, pairs);
+    }
     factor_pairs(info->n_positions, pairs, sizeof pairs);
     ps_square_hint(info->n_positions, hint, sizeof hint);
     return PS_FAIL(error, PS_E_INPUT,

@@ -52,6 +52,7 @@ typedef struct {
     int64_t n_missing;         /* detector frames without data, filled (allow_partial) */
     /* where the file says it: "/entry/instrument/beam/incident_energy", "dim0", ...; empty: it does not */
     char voltage_place[80], scan_place[80], step_place[80], pitch_place[80];
+    char scan_doubt[200]; /* why the frames must not be taken for a square: what the file says instead; empty: they may */
 } ps_recording;
 
 void ps_recording_clear(ps_recording *info); /* says nothing: 0, "" and NAN */
@@ -100,8 +101,8 @@ void ps_reader_note(ps_reader *reader, const char *format, ...) __attribute__((f
 /* Zeros without exclude_invalid. */
 ps_invalid_counts ps_reader_invalid(const ps_reader *reader);
 
-/* Scan shape from the job (options), else the file's metadata, else the exact square root of n_positions; otherwise PS_E_INPUT with both
- * numbers and the factor pairs that would fit. Never trims or pads. */
+/* Scan shape from the job (options), else the file's metadata, else, where nothing the file says is against it (scan_doubt), the exact
+ * square root of n_positions; otherwise PS_E_INPUT with both numbers and the factor pairs that would fit. Never trims or pads. */
 ps_code ps_reader_scan_shape(const ps_reader *reader, const ps_reader_options *options, int64_t *rows, int64_t *columns, ps_error *error);
 
 #endif
