@@ -28,9 +28,7 @@ static ps_code read_dataset(const char *path, hid_t dataset, int64_t rows, int64
     if (rank != 2 || (int64_t)dims[0] != rows || (int64_t)dims[1] != columns)
         return wrong_shape(path, rank, (int64_t)dims[0], (int64_t)dims[1], rows, columns, error);
     if (H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0) return PS_OK;
-    char reason[256];
-    ps_hdf5_reason(reason, sizeof reason);
-    return PS_FAIL(error, PS_E_INPUT, "%s: cannot read the pedestal: %s", path, reason);
+    return ps_hdf5_fail(error, "%s: cannot read the pedestal", path);
 }
 
 static ps_code load_hdf5(const char *path, const char *name, int64_t rows, int64_t columns, double *values, ps_error *error) {

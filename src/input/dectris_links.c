@@ -28,7 +28,7 @@ static herr_t collect_name(hid_t group, const char *name, const H5L_info_t *info
 /* Names in /entry/data in natural order; the numbered ones alone where there are any. */
 static ps_code list_links(const char *path, hid_t file, ps_name_list *names, ps_error *error) {
     if (H5Literate_by_name(file, PS_DECTRIS_DATA, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, collect_name, names, H5P_DEFAULT) < 0)
-        return PS_FAIL(error, PS_E_INPUT, "%s: cannot list %s", path, PS_DECTRIS_DATA);
+        return ps_hdf5_fail(error, "%s: cannot list %s", path, PS_DECTRIS_DATA);
     int64_t n_numbered = 0;
     for (int64_t i = 0; i < names->n; i++) n_numbered += ps_dectris_is_numbered(names->names[i]);
     if (n_numbered > 0) ps_name_list_filter(names, ps_dectris_is_numbered);
@@ -68,7 +68,7 @@ static ps_code read_external(const links *l, const char *link, size_t value_byte
     PS_GO_ALLOC(error, value);
     if (H5Lget_val(l->file, name, value, value_bytes, H5P_DEFAULT) < 0 ||
         H5Lunpack_elink_val(value, value_bytes, &flags, &file_name, &dataset_name) < 0) {
-        code = PS_FAIL(error, PS_E_INPUT, "%s: cannot read the link %s", l->reader->base.path, name);
+        code = ps_hdf5_fail(error, "%s: cannot read the link %s", l->reader->base.path, name);
         goto done;
     }
     *linked = strdup(file_name);
@@ -113,7 +113,8 @@ static ps_code add_internal(links *l, const char *link, ps_error *error) {
     PS_GO_ALLOC(error, name);
     bool exists = ps_hdf5_exists(l->file, name);
     const char *refused = exists ? NULL : ps_hdf5_refused_link();
-    bool is_dataset = exists && H5Oget_info_by_name(l->file, name, &info, H5P_DEFAULT) >= 0 && info.type == H5O_TYPE_DATASET;
+    bool is_dataset =
+        exists && ps_hdf5_note_lack(H5Oget_info_by_name(l->file, name, &info, H5P_DEFAULT) >= 0) && info.type == H5O_TYPE_DATASET;
     if (is_dataset) {
         PS_GO(ps_segments_add(&r->segments, r->base.path, name, &r->base.info, error));
         PS_GO(note_piece(l, link, r->base.path, first_segment, first_position, error));
@@ -129,7 +130,7 @@ done:
 /* Size of an external link's value; 0: the link is of another kind. */
 static size_t external_bytes(hid_t group, const char *link) {
     H5L_info_t info;
-    return H5Lget_info(group, link, &info, H5P_DEFAULT) >= 0 && info.type == H5L_TYPE_EXTERNAL ? info.u.val_size : 0;
+    return ps_hdf5_note_lack(H5Lget_info(group, link, &info, H5P_DEFAULT) >= 0) && info.type == H5L_TYPE_EXTERNAL ? info.u.val_size : 0;
 }
 
 ps_code ps_dectris_add_data(ps_hdf5_reader *reader, hid_t master, const ps_reader_options *options, int64_t promised, ps_error *error) {
@@ -137,6 +138,7 @@ ps_code ps_dectris_add_data(ps_hdf5_reader *reader, hid_t master, const ps_reade
     ps_name_list names = {0};
     links l = {.reader = reader, .options = options, .file = master};
     l.group = H5Gopen2(master, PS_DECTRIS_DATA, H5P_DEFAULT);
+    ps_hdf5_note_lack(l.group >= 0);
     PS_GO(list_links(reader->base.path, master, &names, error));
     for (int64_t i = 0; i < names.n; i++) {
         size_t bytes = external_bytes(l.group, names.names[i]);

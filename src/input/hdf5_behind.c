@@ -9,6 +9,7 @@
 
 #include "core/regular.h"
 #include "core/text.h"
+#include "input/hdf5_util.h"
 
 static char refused[PATH_MAX + 100];
 
@@ -141,7 +142,7 @@ ps_code ps_hdf5_check_behind(hid_t dataset, const char *name, ps_error *error) {
     char path[PATH_MAX] = "";
     H5Fget_name(dataset, path, sizeof path); /* the file that holds it, behind links */
     hid_t plist = H5Dget_create_plist(dataset);
-    if (plist < 0) return PS_OK; /* who reads the layout will tell */
+    if (!ps_hdf5_note_lack(plist >= 0)) return PS_OK; /* who reads the layout will tell */
     H5D_layout_t layout = H5Pget_layout(plist);
     ps_code code = PS_OK;
     if (layout == H5D_VIRTUAL) code = check_virtual(plist, path, name, error);

@@ -28,11 +28,8 @@ static ps_code read_values(const char *path, hid_t dataset, int64_t rows, int64_
     if (space >= 0) H5Sclose(space);
     if (rank != 2 || (int64_t)dims[0] != rows || (int64_t)dims[1] != columns)
         return wrong_shape(path, rank, (int64_t)dims[0], (int64_t)dims[1], rows, columns, error);
-    if (H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0) {
-        char reason[256];
-        ps_hdf5_reason(reason, sizeof reason);
-        return PS_FAIL(error, PS_E_INPUT, "%s: cannot read the mask: %s", path, reason);
-    }
+    if (H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0)
+        return ps_hdf5_fail(error, "%s: cannot read the mask", path);
     return PS_OK;
 }
 
@@ -45,7 +42,8 @@ ps_code ps_mask_load_hdf5(const char *path, const char *name, int64_t rows, int6
     PS_GO(ps_hdf5_open(path, &file, error));
     dataset = ps_hdf5_exists(file, name) ? H5Dopen2(file, name, H5P_DEFAULT) : -1;
     if (dataset < 0) {
-        code = PS_FAIL(error, PS_E_INPUT, "%s: holds no dataset %s for a mask", path, name);
+        code = ps_hdf5_lacked_memory() ? ps_hdf5_fail(error, "%s: cannot look for the mask %s", path, name)
+                                       : PS_FAIL(error, PS_E_INPUT, "%s: holds no dataset %s for a mask", path, name);
         goto done;
     }
     PS_GO(ps_hdf5_check_behind(dataset, name, error));

@@ -55,10 +55,13 @@ static ps_code parse_type(const char *name, const char *text, ps_npy_header *hea
                 return PS_OK;
             }
     }
+    const char *end = *descr == '\'' || *descr == '"' ? strchr(descr + 1, *descr) : NULL;
+    enum { SHOWN = 24 };
+    int length = end && end - descr < SHOWN ? (int)(end + 1 - descr) : SHOWN;
     return PS_FAIL(error, PS_E_INPUT,
-                   "%s: the .npy file has elements of type %.24s; expected unsigned or signed integers of 1, 2 or 4 bytes, "
+                   "%s: the .npy file has elements of type %.*s; expected unsigned or signed integers of 1, 2 or 4 bytes, "
                    "float32 or float64 (convert with array.astype)",
-                   name, descr);
+                   name, length, descr);
 }
 
 static ps_code parse_shape(const char *name, const char *text, ps_npy_header *header, ps_error *error) {

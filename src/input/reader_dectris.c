@@ -22,7 +22,8 @@ static bool probe(const char *path, const char *dataset) {
     ps_hdf5_lock();
     hid_t file = -1;
     if (ps_hdf5_open(path, &file, NULL) == PS_OK && ps_hdf5_exists(file, PS_DECTRIS_DATA)) {
-        H5Literate_by_name(file, PS_DECTRIS_DATA, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, look_for_numbered, &found, H5P_DEFAULT);
+        ps_hdf5_note_lack(
+            H5Literate_by_name(file, PS_DECTRIS_DATA, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, look_for_numbered, &found, H5P_DEFAULT) >= 0);
         found |= ps_hdf5_exists(file, PS_DECTRIS_SPECIFIC);
     }
     if (file >= 0) H5Fclose(file);

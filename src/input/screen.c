@@ -243,8 +243,12 @@ static ps_code describe(const char *source, ps_error *error) {
     if (shared->signal == SIGXCPU)
         return PS_FAIL(error, PS_E_INPUT, "%s: %s computes for %d s on it without an end%s%s: the file is damaged", source, who,
                        PS_SCREEN_CPU_SECONDS, at, where);
-    return PS_FAIL(error, PS_E_INPUT, "%s: %s crashes on it%s%s (%s): the file is damaged", source, who, at, where,
-                   shared->signal ? ps_signal_name(shared->signal) : "its process ended");
+    if (shared->signal == SIGKILL)
+        return PS_FAIL(error, PS_E_INPUT,
+                       "%s: the process that looked at it%s%s was killed (SIGKILL), as for a lack of memory; nothing is known of the file",
+                       source, at, where);
+    return PS_FAIL(error, PS_E_INPUT, "%s: %s crashes on it%s%s (%s): %s", source, who, at, where,
+                   shared->signal ? ps_signal_name(shared->signal) : "its process ended", ps_crash_verdict());
 }
 
 /* Where one file did not answer, hundreds beside it will not either. */
