@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "core/crash.h"
 #include "core/lock.h"
+#include "core/one_thread.h"
 #include "core/text.h"
 
 typedef struct {
@@ -47,6 +48,7 @@ static int leave(int status) {
 }
 
 int main(int n_arguments, char **arguments) {
+    ps_one_thread_begin(arguments);
     if (n_arguments < 2) {
         print_usage(stderr);
         return 2;

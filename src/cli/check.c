@@ -211,6 +211,7 @@ static ps_code check(const check_arguments *given, ps_error *error) {
     ps_code code = PS_OK;
     ps_check_report *report = calloc(1, sizeof *report);
     PS_GO_ALLOC(error, report);
+    PS_GO(ps_screen_reach(given->job_path, error));
     PS_GO(ps_job_load(given->job_path, given->settings.texts, given->settings.n, &report->job, error));
     PS_GO(check_task(report, given->data, error));
     if (given->time && report->job.task == PS_TASK_RECONSTRUCT) PS_GO(ps_check_estimate_time(report, error));

@@ -32,17 +32,26 @@ static const char *format_bytes(double bytes, char text[32]) {
     return text;
 }
 
+/* " (place)", or "" where a file's shape itself says so */
+static const char *bracket(const char *place, char text[100]) {
+    snprintf(text, 100, *place ? " (%s)" : "%s", place);
+    return text;
+}
+
 static void print_scan(const ps_reader *reader) {
+    char place[100];
     int64_t rows = 0, columns = 0;
     const ps_recording *info = &reader->info;
     print_line("detector frames", "%" PRId64, info->n_positions);
     if (info->n_missing > 0) print_line("missing", "%" PRId64 " detector frames", info->n_missing);
     if (ps_reader_scan_shape(reader, NULL, &rows, &columns, NULL) == PS_OK)
-        print_line("scan", "%" PRId64 " x %" PRId64 " (%s)", rows, columns,
-                   info->scan_rows ? info->scan_place : "square root of the number of frames");
+        print_line("scan", "%" PRId64 " x %" PRId64 "%s", rows, columns,
+                   bracket(info->scan_rows ? info->scan_place : "square root of the number of frames", place));
     else if (info->scan_rows)
         print_line("scan", "%" PRId64 " x %" PRId64 " in the file, which does not fit: give series.scan_shape", info->scan_rows,
                    info->scan_columns);
+    else if (info->scan_doubt[0])
+        print_line("scan", "not known, %s: give series.scan_shape", info->scan_doubt);
     else
         print_line("scan", "not said, and the number of frames is no square: give series.scan_shape");
 }
@@ -58,11 +67,13 @@ static void print_counts(const ps_recording *info) {
 }
 
 static void print_instrument(const ps_recording *info) {
-    if (info->voltage_V > 0) print_line("voltage", "%g kV (%s)", info->voltage_V / 1000, info->voltage_place);
+    char place[100];
+    if (info->voltage_V > 0) print_line("voltage", "%g kV%s", info->voltage_V / 1000, bracket(info->voltage_place, place));
     if (info->scan_step_A[0] > 0)
-        print_line("scan step", "%g x %g Angstrom (%s)", info->scan_step_A[0], info->scan_step_A[1], info->step_place);
+        print_line("scan step", "%g x %g Angstrom%s", info->scan_step_A[0], info->scan_step_A[1], bracket(info->step_place, place));
     if (info->detector_pitch_mrad[0] > 0)
-        print_line("detector pitch", "%g x %g mrad (%s)", info->detector_pitch_mrad[0], info->detector_pitch_mrad[1], info->pitch_place);
+        print_line("detector pitch", "%g x %g mrad%s", info->detector_pitch_mrad[0], info->detector_pitch_mrad[1],
+                   bracket(info->pitch_place, place));
     if (info->saturation > 0) print_line("saturation", "%g counts", info->saturation);
     if (info->acquisition_time[0]) print_line("acquired", "%s", info->acquisition_time);
 }

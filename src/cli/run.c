@@ -92,7 +92,8 @@ static ps_code place(ps_cluster *cluster, const ps_job *job, ps_error *error) {
 
 static ps_code run_job(ps_cluster *cluster, const run_arguments *given, const char *command_line, ps_error *error) {
     ps_job job;
-    ps_code code = ps_job_load(given->job_path, given->settings.texts, given->settings.n, &job, error);
+    ps_code code = ps_screen_reach(given->job_path, error);
+    if (code == PS_OK) code = ps_job_load(given->job_path, given->settings.texts, given->settings.n, &job, error);
     bool loaded = code == PS_OK;
     code = ps_cluster_agree(cluster, code, error);
     if (code == PS_OK) code = place(cluster, &job, error);

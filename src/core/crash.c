@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "core/lock.h"
@@ -18,6 +19,17 @@ enum { N_SIGNALS = sizeof signals / sizeof *signals };
 
 static struct sigaction before[N_SIGNALS];
 static char stack[STACK_BYTES]; /* a crash may be a stack that is full */
+
+static bool limited;
+
+static bool is_limited(int resource) {
+    struct rlimit limit;
+    return getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+const char *ps_crash_verdict(void) {
+    return limited ? "the file is damaged, or memory ran out (the address space of this process is limited)" : "the file is damaged";
+}
 
 const char *ps_signal_name(int number) {
     for (int i = 0; i < N_SIGNALS; i++)
@@ -58,7 +70,9 @@ static void say(int number, const ps_hdf5_work *work) {
         add_text(&l, " to ");
         add_number(&l, work->first_frame + work->n_frames - 1);
     }
-    add_text(&l, ": the file is damaged; outputs keep what was done, and --resume goes on once an empty file is in its place\n");
+    add_text(&l, ": ");
+    add_text(&l, ps_crash_verdict());
+    add_text(&l, "; outputs keep what was done, and --resume goes on once an empty file is in its place\n");
     ssize_t ignored = write(STDERR_FILENO, l.text, l.used);
     (void)ignored;
 }
@@ -73,6 +87,7 @@ static void on_crash(int number) {
 void ps_crash_install(void) {
     struct sigaction action = {.sa_handler = on_crash, .sa_flags = SA_ONSTACK};
     sigemptyset(&action.sa_mask);
+    limited = is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA);
     sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
     for (int i = 0; i < N_SIGNALS; i++) sigaction(signals[i].number, &action, &before[i]);
 }

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/regular.h"
+
 char *ps_text_format(const char *format, ...) {
     char *text = NULL;
     va_list arguments;
@@ -68,8 +70,13 @@ ps_code ps_text_read_file(const char *path, char **text, size_t *bytes, ps_error
     char *content = NULL;
     size_t used = 0, room = 0;
     *text = NULL;
-    FILE *file = fopen(path, "rb");
-    if (!file) return PS_FAIL(error, PS_E_IO, "%s: cannot open: %s", path, strerror(errno));
+    int descriptor = -1;
+    PS_TRY(ps_regular_open(path, PS_E_IO, &descriptor, error));
+    FILE *file = fdopen(descriptor, "rb");
+    if (!file) {
+        close(descriptor);
+        return PS_FAIL(error, PS_E_IO, "%s: cannot open: %s", path, strerror(errno));
+    }
     for (;;) {
         if (used + 1 >= room) {
             room = room ? 2 * room : 65536;

@@ -6,8 +6,10 @@
 
 #include "input/byte_order.h"
 #include "input/file_read.h"
+#include "input/hdf5_behind.h"
 #include "input/hdf5_util.h"
 #include "input/npy.h"
+#include "input/screen.h"
 #include "input/source.h"
 
 static ps_code wrong_shape(const char *path, int rank, int64_t found_rows, int64_t found_columns, int64_t rows, int64_t columns,
@@ -26,9 +28,7 @@ static ps_code read_dataset(const char *path, hid_t dataset, int64_t rows, int64
     if (rank != 2 || (int64_t)dims[0] != rows || (int64_t)dims[1] != columns)
         return wrong_shape(path, rank, (int64_t)dims[0], (int64_t)dims[1], rows, columns, error);
     if (H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0) return PS_OK;
-    char reason[256];
-    ps_hdf5_reason(reason, sizeof reason);
-    return PS_FAIL(error, PS_E_INPUT, "%s: cannot read the pedestal: %s", path, reason);
+    return ps_hdf5_fail(error, "%s: cannot read the pedestal", path);
 }
 
 static ps_code load_hdf5(const char *path, const char *name, int64_t rows, int64_t columns, double *values, ps_error *error) {
@@ -37,6 +37,7 @@ static ps_code load_hdf5(const char *path, const char *name, int64_t rows, int64
     ps_hdf5_lock();
     PS_GO(ps_hdf5_open(path, &file, error));
     dataset = ps_hdf5_exists(file, name) ? H5Dopen2(file, name, H5P_DEFAULT) : -1;
+    if (dataset >= 0) PS_GO(ps_hdf5_check_behind(dataset, name, error));
     code = dataset < 0 ? PS_FAIL(error, PS_E_INPUT, "%s: holds no dataset %s for a pedestal", path, name)
                        : read_dataset(path, dataset, rows, columns, values, error);
 done:
@@ -83,6 +84,7 @@ done:
 ps_code ps_pedestal_load(const char *source, int64_t rows, int64_t columns, double *values, ps_error *error) {
     ps_source parts = {0};
     ps_code code = PS_OK;
+    PS_TRY(ps_screen_look(source, &(ps_reader_options){0}, error));
     PS_TRY(ps_source_split(source, &parts, error));
     if (parts.dataset)
         code = load_hdf5(parts.path, parts.dataset, rows, columns, values, error);

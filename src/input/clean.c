@@ -74,6 +74,7 @@ static ps_code read_counts(ps_reader *reader, int64_t first, int64_t n, void *co
     clean_reader *r = (clean_reader *)reader;
     const ps_recording *info = &r->base.inner->info;
     PS_TRY(ps_reader_read(r->base.inner, first, n, counts, error));
+    ps_markers_clean(counts, n, info->detector_rows * info->detector_columns, info, &r->found);
     ps_counts_clean(counts, n * info->detector_rows * info->detector_columns, info->dtype, info->saturation, &r->found);
     return PS_OK;
 }
@@ -96,7 +97,8 @@ static ps_dtype unsigned_of(ps_dtype dtype) {
 ps_code ps_clean_wrap(ps_reader **reader, ps_error *error) {
     const ps_recording *info = &(*reader)->info;
     bool is_unsigned = ps_dtype_marker(info->dtype) != 0;
-    if (is_unsigned && integer_limit(info->saturation) >= ps_dtype_marker(info->dtype)) return PS_OK;
+    bool narrower = info->bit_depth > 0 && info->bit_depth < 8 * (int)ps_dtype_bytes(info->dtype);
+    if (is_unsigned && !narrower && integer_limit(info->saturation) >= ps_dtype_marker(info->dtype)) return PS_OK;
     clean_reader *r = calloc(1, sizeof *r);
     if (!r) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a reader");
     r->base = (ps_reader){.ops = &clean_ops, .info = *info, .path = (*reader)->path, .inner = *reader};

@@ -1,9 +1,10 @@
 #include "input/file_read.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "core/regular.h"
 
 ps_code ps_file_read_some(const char *path, int descriptor, int64_t offset, size_t n_bytes, void *bytes, size_t *got, ps_error *error) {
     *got = 0;
@@ -29,8 +30,8 @@ ps_code ps_file_read(const char *path, int descriptor, int64_t offset, size_t n_
 }
 
 size_t ps_file_start(const char *path, void *bytes, size_t n_bytes) {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) return 0;
+    int descriptor = -1;
+    if (ps_regular_open(path, PS_E_INPUT, &descriptor, NULL) != PS_OK) return 0;
     size_t got = 0;
     if (ps_file_read_some(path, descriptor, 0, n_bytes, bytes, &got, NULL) != PS_OK) got = 0;
     close(descriptor);

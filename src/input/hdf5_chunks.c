@@ -246,7 +246,9 @@ static ps_code fetch_through_hdf5(const chunk_read *r, int64_t index, chunk_batc
     hsize_t stored[4], bytes = 0;
     chunk_origin(r, index, origin);
     stored_origin(r->dataset, origin, stored);
-    if (H5Dget_chunk_storage_size(r->dataset->dataset, stored, &bytes) < 0 || bytes == 0) {
+    bool known = H5Dget_chunk_storage_size(r->dataset->dataset, stored, &bytes) >= 0;
+    if (!known && ps_hdf5_lacked_memory()) return ps_hdf5_fail(error, "HDF5 cannot look for the chunk");
+    if (!known || bytes == 0) {
         *full = batch->n == BATCH_CHUNKS;
         if (!*full) batch->chunks[batch->n++] = (stored_chunk){0}; /* read_chunk sees to it */
         return PS_OK;
@@ -256,11 +258,8 @@ static ps_code fetch_through_hdf5(const chunk_read *r, int64_t index, chunk_batc
     if (batch->n == 0) PS_TRY(grow(&batch->bytes, &batch->room, bytes > BATCH_BYTES ? bytes : BATCH_BYTES, error));
     uint8_t *data = batch->bytes + batch->used;
     stored_chunk *chunk = &batch->chunks[batch->n];
-    if (H5Dread_chunk(r->dataset->dataset, H5P_DEFAULT, stored, &chunk->filter_mask, data) < 0) {
-        char reason[256];
-        ps_hdf5_reason(reason, sizeof reason);
-        return PS_FAIL(error, PS_E_INPUT, "HDF5 cannot read the chunk: %s", reason);
-    }
+    if (H5Dread_chunk(r->dataset->dataset, H5P_DEFAULT, stored, &chunk->filter_mask, data) < 0)
+        return ps_hdf5_fail(error, "HDF5 cannot read the chunk");
     chunk->data = data;
     chunk->bytes = bytes;
     batch->used += bytes;
@@ -313,7 +312,11 @@ ps_code ps_hdf5_chunks_check(ps_hdf5_dataset *dataset, const ps_hdf5_read *read,
         hsize_t stored[4], bytes = 0;
         chunk_origin(&r, i, origin);
         stored_origin(dataset, origin, stored);
-        bool written = H5Dget_chunk_storage_size(dataset->dataset, stored, &bytes) >= 0 && bytes > 0;
+        bool known = H5Dget_chunk_storage_size(dataset->dataset, stored, &bytes) >= 0, written = known && bytes > 0;
+        if (!known && ps_hdf5_lacked_memory()) {
+            ps_hdf5_fail(error, "HDF5 cannot look for the chunk");
+            return name_place(&r, i, error);
+        }
         if (!written && never_written(&r, origin, error) != PS_OK) return name_place(&r, i, error);
     }
     return PS_OK;

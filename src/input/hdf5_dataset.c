@@ -6,22 +6,22 @@
 #include <string.h>
 
 #include "input/bslz4.h"
+#include "input/hdf5_behind.h"
 #include "input/hdf5_chunks.h"
 #include "input/hdf5_index.h"
 #include "input/hdf5_util.h"
 
 static ps_code hdf5_failed(const ps_hdf5_dataset *dataset, const char *what, ps_error *error) {
-    char reason[256];
-    ps_hdf5_reason(reason, sizeof reason);
-    return PS_FAIL(error, PS_E_INPUT, "%s:%s: %s: %s", dataset->path, dataset->name, what, reason);
+    return ps_hdf5_fail(error, "%s:%s: %s", dataset->path, dataset->name, what);
 }
 
 static ps_code read_shape(ps_hdf5_dataset *dataset, ps_error *error) {
     hsize_t dims[4] = {0};
     hid_t space = H5Dget_space(dataset->dataset);
-    dataset->rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
+    if (space < 0) return hdf5_failed(dataset, "cannot read its shape", error);
+    dataset->rank = H5Sget_simple_extent_ndims(space);
     if (dataset->rank == 3 || dataset->rank == 4) H5Sget_simple_extent_dims(space, dims, NULL);
-    if (space >= 0) H5Sclose(space);
+    H5Sclose(space);
     if (dataset->rank != 3 && dataset->rank != 4)
         return PS_FAIL(error, PS_E_INPUT,
                        "%s:%s: found a dataset of rank %d, expected 3 (position, row, column) or 4 (scan row, scan "
@@ -48,11 +48,48 @@ static ps_code read_type(ps_hdf5_dataset *dataset, bool *converted, ps_error *er
     if (type < 0) return hdf5_failed(dataset, "cannot read the element type", error);
     bool known = ps_hdf5_dtype(type, &dataset->dtype, &dataset->big_endian, converted);
     dataset->stored_bytes = H5Tget_size(type);
+    if (known && dataset->stored_bytes == 8 && H5Tget_class(type) == H5T_INTEGER)
+        dataset->stored = H5Tget_sign(type) == H5T_SGN_2 ? PS_FROM_I64 : PS_FROM_U64;
+    char kind[64];
+    ps_hdf5_type_name(type, kind, sizeof kind);
     H5Tclose(type);
     if (!known)
-        return PS_FAIL(error, PS_E_INPUT, "%s:%s: elements of %zu bytes are neither integers nor floating-point numbers of a known size",
-                       dataset->path, dataset->name, dataset->stored_bytes);
+        return PS_FAIL(error, PS_E_INPUT,
+                       "%s:%s: holds %s; counts are integers of 8, 16, 32 or 64 bits or floating-point numbers of 16, 32 or 64 bits: "
+                       "convert them",
+                       dataset->path, dataset->name, kind);
     return PS_OK;
+}
+
+/* Registered filters that detectors and programs use; "": not one of them. */
+static const char *filter_name(H5Z_filter_t filter) {
+    static const struct {
+        int number;
+        const char *name;
+    } known[] = {{1, "deflate"},       {2, "shuffle"},
+                 {3, "fletcher32"},    {4, "szip"},
+                 {5, "nbit"},          {6, "scaleoffset"},
+                 {305, "LZO"},         {307, "bzip2"},
+                 {32000, "LZF"},       {32001, "Blosc"},
+                 {32002, "MAFISC"},    {32003, "Snappy"},
+                 {32004, "LZ4"},       {32008, "bitshuffle"},
+                 {32009, "SPDP"},      {32012, "B3D"},
+                 {32013, "ZFP"},       {32014, "FPZip"},
+                 {32015, "Zstandard"}, {32017, "SZ"},
+                 {32019, "JPEG"},      {32022, "granular BitRound"},
+                 {32024, "SZ3"},       {32025, "Delta-Rice"},
+                 {32026, "Blosc2"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].number == (int)filter) return known[i].name;
+    return "";
+}
+
+static ps_code refuse_filter(const ps_hdf5_dataset *dataset, H5Z_filter_t filter, const char *name, ps_error *error) {
+    const char *known = filter_name(filter), *called = *known ? known : name;
+    return PS_FAIL(error, PS_E_INPUT,
+                   "%s:%s: compressed with HDF5 filter %d%s%s%s, which this HDF5 library does not have; install its plugin and set "
+                   "HDF5_PLUGIN_PATH, or repack the file with bitshuffle-LZ4",
+                   dataset->path, dataset->name, (int)filter, *called ? " (" : "", called, *called ? ")" : "");
 }
 
 /* Adds "name + name" for people; fails when HDF5 would need a filter that is not there. */
@@ -65,11 +102,9 @@ static ps_code describe_filters(ps_hdf5_dataset *dataset, hid_t plist, ps_error 
         char name[64] = "";
         H5Z_filter_t filter = H5Pget_filter2(plist, (unsigned)i, &flags, &n_values, values, sizeof name, name, &config);
         name[strcspn(name, ";")] = '\0';
-        if (H5Zfilter_avail(filter) <= 0)
-            return PS_FAIL(error, PS_E_INPUT,
-                           "%s:%s: compressed with HDF5 filter %d (%s), which this HDF5 library does not have; install its "
-                           "plugin and set HDF5_PLUGIN_PATH, or repack the file with bitshuffle-LZ4",
-                           dataset->path, dataset->name, (int)filter, name);
+        if (H5Zfilter_avail(filter) <= 0) return refuse_filter(dataset, filter, name, error);
+        if (!name[0]) snprintf(name, sizeof name, "%s", filter_name(filter));
+        if (!name[0]) snprintf(name, sizeof name, "filter %d", (int)filter);
         int wrote = snprintf(dataset->compression + used, sizeof dataset->compression - used, "%s%s", used ? "+" : "", name);
         used += wrote > 0 ? (size_t)wrote : 0;
         if (used >= sizeof dataset->compression) used = sizeof dataset->compression - 1;
@@ -146,6 +181,13 @@ static ps_code follow_links(ps_hdf5_dataset *dataset, ps_error *error) {
     return length < 0 ? hdf5_failed(dataset, "cannot tell which file holds the dataset", error) : PS_OK;
 }
 
+static int64_t read_image_number(const ps_hdf5_dataset *dataset, const char *attribute) {
+    double number = 0;
+    bool there = H5Aexists(dataset->dataset, attribute) > 0 && ps_hdf5_attribute_number(dataset->file, dataset->name, attribute, &number) &&
+                 number >= 0 && number < 0x1p53;
+    return there ? (int64_t)number : 0;
+}
+
 ps_code ps_hdf5_dataset_open(const char *path, const char *name, ps_hdf5_dataset **dataset, ps_error *error) {
     ps_code code = PS_OK;
     bool converted = false;
@@ -160,7 +202,10 @@ ps_code ps_hdf5_dataset_open(const char *path, const char *name, ps_hdf5_dataset
     PS_GO_ALLOC(error, opened->name);
     PS_GO(ps_hdf5_open(path, &opened->file, error));
     if (!ps_hdf5_exists(opened->file, name)) {
-        code = PS_FAIL(error, PS_E_INPUT, "%s: holds no dataset %s", path, name);
+        const char *link = ps_hdf5_refused_link();
+        code = link                      ? PS_FAIL(error, PS_E_INPUT, "%s:%s: behind a link: %s", path, name, link)
+               : ps_hdf5_lacked_memory() ? ps_hdf5_fail(error, "%s:%s: cannot look for it", path, name)
+                                         : PS_FAIL(error, PS_E_INPUT, "%s: holds no dataset %s", path, name);
         goto done;
     }
     opened->dataset = H5Dopen2(opened->file, name, H5P_DEFAULT);
@@ -169,9 +214,12 @@ ps_code ps_hdf5_dataset_open(const char *path, const char *name, ps_hdf5_dataset
         goto done;
     }
     PS_GO(follow_links(opened, error));
+    PS_GO(ps_hdf5_check_behind(opened->dataset, name, error));
     PS_GO(read_shape(opened, error));
     PS_GO(read_type(opened, &converted, error));
     PS_GO(read_layout(opened, converted, error));
+    opened->image_low = read_image_number(opened, "image_nr_low");
+    opened->image_high = read_image_number(opened, "image_nr_high");
     opened->data_bytes = (int64_t)H5Dget_storage_size(opened->dataset);
     *dataset = opened;
     opened = NULL;
@@ -221,10 +269,11 @@ static ps_code read_through_hdf5(ps_hdf5_dataset *dataset, const ps_hdf5_read *r
         int64_t start[2] = {at / dataset->lead[1], at % dataset->lead[1]}, extent[2] = {1, dataset->lead[1] - start[1]};
         if (extent[1] > left) extent[1] = left;
         if (start[1] == 0 && extent[1] == dataset->lead[1]) extent[0] = left / dataset->lead[1];
-        if (read_slab(dataset, start, extent, (uint8_t *)read->counts + (size_t)done * frame_bytes, error) != PS_OK) {
+        ps_code code = read_slab(dataset, start, extent, (uint8_t *)read->counts + (size_t)done * frame_bytes, error);
+        if (code != PS_OK) {
             ps_error_prefix(error, "detector frames %" PRId64 " to %" PRId64, read->frame_offset + at,
                             read->frame_offset + at + extent[0] * extent[1] - 1);
-            return PS_E_INPUT;
+            return code;
         }
         done += extent[0] * extent[1];
     }

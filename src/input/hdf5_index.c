@@ -1,12 +1,12 @@
 #include "input/hdf5_index.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/regular.h"
 #include "input/file_read.h"
 #include "input/hdf5_util.h"
 
@@ -165,9 +165,8 @@ static bool read_base(const ps_hdf5_dataset *dataset, int64_t *base) {
 
 static ps_code open_file(const ps_hdf5_dataset *dataset, ps_chunk_index *index, ps_error *error) {
     struct stat status;
-    index->descriptor = open(dataset->path, O_RDONLY | O_CLOEXEC);
-    if (index->descriptor < 0 || fstat(index->descriptor, &status) != 0)
-        return PS_FAIL(error, PS_E_INPUT, "%s: cannot open: %s", dataset->path, strerror(errno));
+    PS_TRY(ps_regular_open(dataset->path, PS_E_INPUT, &index->descriptor, error));
+    if (fstat(index->descriptor, &status) != 0) return PS_FAIL(error, PS_E_INPUT, "%s: cannot open: %s", dataset->path, strerror(errno));
     index->file_bytes = status.st_size;
     return PS_OK;
 }

@@ -14,6 +14,7 @@ static void describe_first(const ps_segments *list, const ps_hdf5_dataset *datas
     info->detector_rows = dataset->rows;
     info->detector_columns = dataset->columns;
     info->dtype = dataset->dtype;
+    info->stored = dataset->stored;
     info->big_endian = dataset->big_endian;
     memcpy(info->compression, dataset->compression, sizeof info->compression);
     if (dataset->rank == 4 && !list->channels) {
@@ -23,15 +24,22 @@ static void describe_first(const ps_segments *list, const ps_hdf5_dataset *datas
     }
 }
 
+/* As the file has it. */
+static const char *name_type(ps_dtype dtype, ps_stored stored) {
+    return stored == PS_FROM_I64 ? "int64" : stored == PS_FROM_U64 ? "uint64" : ps_dtype_name(dtype);
+}
+
 static ps_code check_like_first(const ps_segments *list, const ps_hdf5_dataset *dataset, const ps_recording *info, ps_error *error) {
-    if (dataset->rows == info->detector_rows && dataset->columns == info->detector_columns && dataset->dtype == info->dtype) return PS_OK;
+    if (dataset->rows == info->detector_rows && dataset->columns == info->detector_columns && dataset->dtype == info->dtype &&
+        dataset->stored == info->stored)
+        return PS_OK;
     const ps_segment *first = list->segments;
     while (!first->path) first++;
     return PS_FAIL(error, PS_E_INPUT,
                    "%s:%s: holds frames of %" PRId64 " x %" PRId64 " %s, but %s:%s of the same recording holds %" PRId64 " x %" PRId64
                    " %s",
-                   dataset->path, dataset->name, dataset->rows, dataset->columns, ps_dtype_name(dataset->dtype), first->path, first->name,
-                   info->detector_rows, info->detector_columns, ps_dtype_name(info->dtype));
+                   dataset->path, dataset->name, dataset->rows, dataset->columns, name_type(dataset->dtype, dataset->stored), first->path,
+                   first->name, info->detector_rows, info->detector_columns, name_type(info->dtype, info->stored));
 }
 
 static ps_code check_channel(const ps_segments *list, const ps_hdf5_dataset *dataset, ps_error *error) {
@@ -66,6 +74,22 @@ ps_code ps_segments_add_missing(ps_segments *list, int64_t n, ps_recording *info
     if (n <= 0) return PS_OK;
     PS_TRY(append(list, n, info, &segment, error));
     info->n_missing += n;
+    return PS_OK;
+}
+
+void ps_segments_begin_again(ps_segments *list, ps_recording *info) {
+    *list = (ps_segments){.allow_partial = list->allow_partial, .channels = list->channels, .channel = list->channel};
+    info->n_positions = info->n_missing = 0;
+}
+
+ps_code ps_segments_take(ps_segments *list, ps_segment *segment, ps_recording *info, ps_error *error) {
+    ps_segment *to = NULL;
+    if (!segment->path) return ps_segments_add_missing(list, segment->n, info, error);
+    PS_TRY(append(list, segment->n, info, &to, error));
+    int64_t first = to->first;
+    *to = *segment;
+    to->first = first;
+    *segment = (ps_segment){0};
     return PS_OK;
 }
 
@@ -105,6 +129,10 @@ static ps_code add_opened(ps_segments *list, const ps_hdf5_dataset *dataset, con
     bool new_file = is_new_file(list, path);
     PS_TRY(append(list, n, info, &segment, error));
     segment->source_first = source_first;
+    segment->rows = dataset->rows;
+    segment->columns = dataset->columns;
+    segment->dtype = dataset->dtype;
+    segment->stored = dataset->stored;
     segment->path = strdup(path);
     segment->name = strdup(name);
     if (!segment->path || !segment->name) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the name of a data file");
@@ -174,11 +202,21 @@ done:
 ps_code ps_segments_add(ps_segments *list, const char *path, const char *name, ps_recording *info, ps_error *error) {
     ps_hdf5_dataset *dataset = NULL;
     ps_code code = ps_hdf5_dataset_open(path, name, &dataset, error);
+    if (code == PS_OK) {
+        list->image_low = dataset->image_low;
+        list->image_high = dataset->image_high;
+    }
     if (code == PS_OK)
         code = dataset->is_virtual ? add_virtual(list, dataset, path, name, info, error)
                                    : add_opened(list, dataset, path, name, 0, -1, info, error);
     ps_hdf5_dataset_close(dataset);
     return code;
+}
+
+static void close_segment(ps_segments *list, ps_segment *segment) {
+    ps_hdf5_dataset_close(segment->opened);
+    segment->opened = NULL;
+    list->n_open--;
 }
 
 static void close_oldest(ps_segments *list) {
@@ -187,25 +225,35 @@ static void close_oldest(ps_segments *list) {
         ps_segment *s = &list->segments[i];
         if (s->opened && (!oldest || s->last_use < oldest->last_use)) oldest = s;
     }
-    if (!oldest) return;
-    ps_hdf5_dataset_close(oldest->opened);
-    oldest->opened = NULL;
-    list->n_open--;
+    if (oldest) close_segment(list, oldest);
+}
+
+/* The dataset that was opened again, against what was found when the recording was opened. */
+static ps_code check_unchanged(const ps_segments *list, const ps_segment *segment, ps_error *error) {
+    const ps_hdf5_dataset *d = segment->opened;
+    int64_t all = list->channels ? d->lead[0] : d->n_positions, needed = segment->source_first + segment->n;
+    if (all < needed)
+        return PS_FAIL(error, PS_E_INPUT, "%s:%s: changed while it was in use: holds %" PRId64 " frames now, held at least %" PRId64,
+                       segment->path, segment->name, all, needed);
+    if (d->rows != segment->rows || d->columns != segment->columns || d->dtype != segment->dtype || d->stored != segment->stored)
+        return PS_FAIL(error, PS_E_INPUT,
+                       "%s:%s: changed while it was in use: holds frames of %" PRId64 " x %" PRId64 " %s now, held %" PRId64 " x %" PRId64
+                       " %s",
+                       segment->path, segment->name, d->rows, d->columns, name_type(d->dtype, d->stored), segment->rows,
+                       segment->columns, name_type(segment->dtype, segment->stored));
+    return check_channel(list, d, error);
 }
 
 /* Opens the segment unless it is open, and sees that it still holds what it held when the recording was opened. */
-static ps_code use_segment(ps_segments *list, ps_segment *segment, size_t frame_bytes, ps_error *error) {
+static ps_code use_segment(ps_segments *list, ps_segment *segment, ps_error *error) {
     segment->last_use = ++list->clock;
     if (segment->opened) return PS_OK;
     if (list->n_open >= PS_MAX_OPEN_SEGMENTS) close_oldest(list);
     PS_TRY(ps_hdf5_dataset_open(segment->path, segment->name, &segment->opened, error));
     list->n_open++;
-    ps_hdf5_dataset *d = segment->opened;
-    int64_t all = list->channels ? d->lead[0] : d->n_positions, needed = segment->source_first + segment->n;
-    if (all < needed || (size_t)(d->rows * d->columns) * ps_dtype_bytes(d->dtype) != frame_bytes)
-        return PS_FAIL(error, PS_E_INPUT, "%s:%s: changed while it was in use: holds %" PRId64 " frames now, held at least %" PRId64,
-                       segment->path, segment->name, all, needed);
-    return check_channel(list, d, error);
+    ps_code code = check_unchanged(list, segment, error);
+    if (code != PS_OK) close_segment(list, segment); /* or the next read would take it for checked */
+    return code;
 }
 
 /* The segment that holds a position. */
@@ -258,7 +306,7 @@ static ps_code read_segment(ps_segments *list, ps_segment *segment, int64_t firs
         memset(missing, 1, (size_t)n); /* segments without data are only there when they may be */
         return PS_OK;
     }
-    PS_TRY(use_segment(list, segment, frame_bytes, error));
+    PS_TRY(use_segment(list, segment, error));
     ps_hdf5_read read = {.first = segment->source_first + first - segment->first,
                          .n = n,
                          .frame_offset = segment->first - segment->source_first,

@@ -16,6 +16,9 @@ typedef struct {
     char *path, *name;       /* file, dataset; NULL: missing */
     int64_t first, n;        /* positions of the recording it holds */
     int64_t source_first;    /* its first position in the dataset */
+    int64_t rows, columns;   /* of its frames, and their type, when it was added */
+    ps_dtype dtype;
+    ps_stored stored;
     ps_hdf5_dataset *opened; /* NULL: closed */
     int64_t last_use;
 } ps_segment;
@@ -24,6 +27,7 @@ typedef struct {
     int64_t n_segments, room;
     ps_segment *segments; /* [n_segments] */
     int64_t n_positions, clock;
+    int64_t image_low, image_high; /* numbers of its images that the dataset added last carries (image_nr_low, image_nr_high); 0: none */
     int n_open;
     bool allow_partial; /* fill what is missing from the nearest frame before it, else after it */
     bool channels;      /* rank 4 is [position, channel, row, column] */
@@ -36,6 +40,10 @@ typedef struct {
 ps_code ps_segments_add(ps_segments *list, const char *path, const char *name, ps_recording *info, ps_error *error);
 /* Appends n positions without data. */
 ps_code ps_segments_add_missing(ps_segments *list, int64_t n, ps_recording *info, ps_error *error);
+/* For who puts the segments into another order: empties the list but for its last three members, and what *info says of its length; then
+ * appends what *segment of the old list holds, which is empty afterwards. */
+void ps_segments_begin_again(ps_segments *list, ps_recording *info);
+ps_code ps_segments_take(ps_segments *list, ps_segment *segment, ps_recording *info, ps_error *error);
 /* counts: [n_positions, rows, columns] */
 ps_code ps_segments_read(ps_segments *list, int64_t first_position, int64_t n_positions, size_t frame_bytes, void *counts, ps_error *error);
 void ps_segments_free(ps_segments *list);

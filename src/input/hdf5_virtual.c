@@ -43,11 +43,6 @@ static char *get_name(hid_t plist, size_t index, ssize_t (*get)(hid_t, size_t, c
 
 /* The source's file: "." is the virtual dataset's own. */
 static ps_code find_source(const ps_hdf5_dataset *dataset, const char *written, ps_virtual_piece *piece, ps_error *error) {
-    if (strchr(written, '%'))
-        return PS_FAIL(error, PS_E_INPUT,
-                       "%s:%s: a virtual dataset with numbered source files (%s), which HDF5 would fill with zeros where one is "
-                       "missing; name the data files themselves",
-                       dataset->path, dataset->name, written);
     piece->path = strcmp(written, ".") == 0 ? strdup(dataset->path) : ps_linked_file_find(dataset->path, written);
     piece->exists = piece->path != NULL;
     if (!piece->path) piece->path = strdup(written);

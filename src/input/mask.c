@@ -4,10 +4,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "core/regular.h"
 #include "input/byte_order.h"
 #include "input/file_read.h"
+#include "input/hdf5_behind.h"
 #include "input/hdf5_util.h"
 #include "input/npy.h"
+#include "input/screen.h"
 #include "input/source.h"
 
 static ps_code wrong_shape(const char *path, int rank, int64_t found_rows, int64_t found_columns, int64_t rows, int64_t columns,
@@ -25,11 +28,8 @@ static ps_code read_values(const char *path, hid_t dataset, int64_t rows, int64_
     if (space >= 0) H5Sclose(space);
     if (rank != 2 || (int64_t)dims[0] != rows || (int64_t)dims[1] != columns)
         return wrong_shape(path, rank, (int64_t)dims[0], (int64_t)dims[1], rows, columns, error);
-    if (H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0) {
-        char reason[256];
-        ps_hdf5_reason(reason, sizeof reason);
-        return PS_FAIL(error, PS_E_INPUT, "%s: cannot read the mask: %s", path, reason);
-    }
+    if (H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0)
+        return ps_hdf5_fail(error, "%s: cannot read the mask", path);
     return PS_OK;
 }
 
@@ -42,9 +42,11 @@ ps_code ps_mask_load_hdf5(const char *path, const char *name, int64_t rows, int6
     PS_GO(ps_hdf5_open(path, &file, error));
     dataset = ps_hdf5_exists(file, name) ? H5Dopen2(file, name, H5P_DEFAULT) : -1;
     if (dataset < 0) {
-        code = PS_FAIL(error, PS_E_INPUT, "%s: holds no dataset %s for a mask", path, name);
+        code = ps_hdf5_lacked_memory() ? ps_hdf5_fail(error, "%s: cannot look for the mask %s", path, name)
+                                       : PS_FAIL(error, PS_E_INPUT, "%s: holds no dataset %s for a mask", path, name);
         goto done;
     }
+    PS_GO(ps_hdf5_check_behind(dataset, name, error));
     PS_GO(read_values(path, dataset, rows, columns, values, error));
     for (int64_t i = 0; i < rows * columns; i++) bad[i] = values[i] != 0;
 done:
@@ -94,7 +96,9 @@ done:
 ps_code ps_mask_load(const char *source, int64_t rows, int64_t columns, uint8_t *bad, ps_error *error) {
     ps_source parts = {0};
     ps_code code = PS_OK;
+    PS_TRY(ps_screen_look(source, &(ps_reader_options){0}, error));
     PS_TRY(ps_source_split(source, &parts, error));
+    PS_GO(ps_regular_check(parts.path, error));
     if (parts.dataset)
         code = ps_mask_load_hdf5(parts.path, parts.dataset, rows, columns, bad, error);
     else if (ps_npy_is_file(parts.path))
@@ -103,6 +107,7 @@ ps_code ps_mask_load(const char *source, int64_t rows, int64_t columns, uint8_t 
         code = PS_FAIL(error, PS_E_INPUT, "%s: an HDF5 file; say which dataset is the mask: %s:/path/of/dataset", parts.path, parts.path);
     else
         code = PS_FAIL(error, PS_E_INPUT, "%s: cannot be read as a mask; expected a .npy file or file.h5:/dataset", parts.path);
+done:
     ps_source_free(&parts);
     return code;
 }

@@ -2,13 +2,13 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/regular.h"
 #include "input/file_read.h"
 
 static const uint8_t magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
@@ -55,10 +55,13 @@ static ps_code parse_type(const char *name, const char *text, ps_npy_header *hea
                 return PS_OK;
             }
     }
+    const char *end = *descr == '\'' || *descr == '"' ? strchr(descr + 1, *descr) : NULL;
+    enum { SHOWN = 24 };
+    int length = end && end - descr < SHOWN ? (int)(end + 1 - descr) : SHOWN;
     return PS_FAIL(error, PS_E_INPUT,
-                   "%s: the .npy file has elements of type %.24s; expected unsigned or signed integers of 1, 2 or 4 bytes, "
+                   "%s: the .npy file has elements of type %.*s; expected unsigned or signed integers of 1, 2 or 4 bytes, "
                    "float32 or float64 (convert with array.astype)",
-                   name, descr);
+                   name, length, descr);
 }
 
 static ps_code parse_shape(const char *name, const char *text, ps_npy_header *header, ps_error *error) {
@@ -144,8 +147,7 @@ static ps_code check_size(const char *path, int descriptor, const ps_npy_header 
 }
 
 ps_code ps_npy_open(const char *path, ps_npy_header *header, int *descriptor, ps_error *error) {
-    *descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (*descriptor < 0) return PS_FAIL(error, PS_E_INPUT, "%s: cannot open: %s", path, strerror(errno));
+    PS_TRY(ps_regular_open(path, PS_E_INPUT, descriptor, error));
     ps_code code = read_header(path, *descriptor, header, error);
     if (code == PS_OK) code = check_size(path, *descriptor, header, error);
     if (code != PS_OK) {

@@ -9,7 +9,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/regular.h"
 #include "input/clean.h"
+#include "input/hdf5_util.h"
 #include "input/partial.h"
 #include "input/positions.h"
 #include "input/reader_formats.h"
@@ -52,7 +54,7 @@ static ps_code unknown_format(const char *path, ps_error *error) {
 static ps_code find_format(const char *path, const char *dataset, const ps_reader_ops **ops, ps_error *error) {
     struct stat status;
     if (stat(path, &status) != 0) return PS_FAIL(error, PS_E_INPUT, "%s: cannot open: %s", path, strerror(errno));
-    if (S_ISDIR(status.st_mode)) return PS_FAIL(error, PS_E_INPUT, "%s: is a folder, expected a file", path);
+    PS_TRY(ps_regular_check(path, error));
     for (int i = 0; i < N_FORMATS; i++)
         if (formats[i]->probe(path, dataset)) {
             *ops = formats[i];
@@ -62,6 +64,16 @@ static ps_code find_format(const char *path, const char *dataset, const ps_reade
     return unknown_format(path, error);
 }
 
+/* What could not be looked up is not taken for not said, nor for another format. code: what went wrong besides. */
+static ps_code check_memory(const char *path, ps_code code, ps_error *error) {
+    if (!ps_hdf5_forget_lack()) return code;
+    if (code != PS_OK) {
+        ps_error_prefix(error, "%s: memory ran out while HDF5 looked into it; then", path);
+        return code;
+    }
+    return PS_FAIL(error, PS_E_MEMORY, "%s: memory ran out while HDF5 looked up what the file says of itself", path);
+}
+
 ps_code ps_reader_open(const char *source, const ps_reader_options *options, ps_reader **reader, ps_error *error) {
     ps_code code = PS_OK;
     ps_source parts = {0};
@@ -69,10 +81,13 @@ ps_code ps_reader_open(const char *source, const ps_reader_options *options, ps_
     static const ps_reader_options nothing_asked;
     *reader = NULL;
     if (!options) options = &nothing_asked;
+    PS_GO(ps_screen_look(source, options, error)); /* before this process touches the file */
     PS_GO(ps_source_split(source, &parts, error));
-    PS_GO(ps_screen_look(source, options, error));
-    PS_GO(find_format(parts.path, parts.dataset, &ops, error));
-    PS_GO(ops->open(parts.path, parts.dataset, options, reader, error));
+    ps_hdf5_forget_lack();
+    code = find_format(parts.path, parts.dataset, &ops, error);
+    PS_GO(check_memory(parts.path, code, error));
+    code = ops->open(parts.path, parts.dataset, options, reader, error);
+    PS_GO(check_memory(parts.path, code, error));
     if (options->allow_partial) PS_GO(ps_partial_wrap(reader, ps_positions_needed(options), error));
     if (options->saturation > 0) (*reader)->info.saturation = options->saturation;
     if (options->exclude_invalid) PS_GO(ps_clean_wrap(reader, error));
@@ -100,11 +115,13 @@ ps_code ps_reader_read(ps_reader *reader, int64_t first_position, int64_t n_posi
     if (first_position < 0 || n_positions < 0 || first_position > all || n_positions > all - first_position)
         return PS_FAIL(error, PS_E_ARGUMENT, "%s: asked for detector frames %" PRId64 " to %" PRId64 ", the recording has %" PRId64,
                        reader->path, first_position, first_position + n_positions - 1, all);
+    ps_hdf5_forget_lack();
     return n_positions == 0 ? PS_OK : reader->ops->read(reader, first_position, n_positions, counts, error);
 }
 
 ps_code ps_reader_mask(ps_reader *reader, uint8_t *bad, bool *present, ps_error *error) {
     *present = false;
+    ps_hdf5_forget_lack();
     memset(bad, 0, (size_t)(reader->info.detector_rows * reader->info.detector_columns));
     while (reader && !reader->ops->mask) reader = reader->inner;
     return reader ? reader->ops->mask(reader, bad, present, error) : PS_OK;
@@ -191,9 +208,17 @@ ps_code ps_reader_scan_shape(const ps_reader *reader, const ps_reader_options *o
         *columns = info->scan_columns;
         return check_shape(reader, *rows, *columns, "the file", error);
     }
-    *rows = *columns = exact_square_root(info->n_positions);
+    *rows = *columns = info->scan_doubt[0] ? 0 : exact_square_root(info->n_positions);
     if (*rows > 0) return PS_OK;
     char pairs[320], hint[200];
+    if (info->scan_doubt[0]) {
+        factor_pairs(info->n_positions, pairs, sizeof pairs);
+        return PS_FAIL(error, PS_E_INPUT,
+                       "%s: the scan shape is not known: the recording holds %" PRId64
+                       " detector frames, but %s; give series.scan_shape (and series.allow_partial where frames are missing); scans that "
+                       "would fit what is there (either way round): %s",
+                       reader->path, info->n_positions, info->scan_doubt, pairs);
+    }
     factor_pairs(info->n_positions, pairs, sizeof pairs);
     ps_square_hint(info->n_positions, hint, sizeof hint);
     return PS_FAIL(error, PS_E_INPUT,

@@ -24,9 +24,13 @@ typedef struct {
     double saturation;                   /* instead of what the file says; INFINITY: no count is saturated */
     int64_t channel;                     /* of [position, channel, row, column] data, from 1 */
     /* Values that are no counts become the marker of the type (ps_dtype_marker; NAN in floating types): counts at or above the
-     * saturation value, infinities, negative values of signed integers, which are delivered as unsigned ones then. */
+     * saturation value, infinities, negative values of signed integers, which are delivered as unsigned ones then, and markers that
+     * were written into other types (input/clean.h). */
     bool exclude_invalid;
 } ps_reader_options;
+
+/* 64-bit integers are delivered as float64; what they were decides which values are no counts. */
+typedef enum { PS_AS_DELIVERED, PS_FROM_I64, PS_FROM_U64 } ps_stored;
 
 /* What a file tells about itself. NAN and 0 stand for "does not say". */
 typedef struct {
@@ -34,7 +38,10 @@ typedef struct {
     int64_t n_positions;             /* detector frames in the recording */
     int64_t scan_rows, scan_columns; /* 0 when the file does not say */
     int64_t detector_rows, detector_columns;
+    int64_t n_planned; /* detector frames that were to be recorded; 0: not said */
     ps_dtype dtype;
+    ps_stored stored;
+    int bit_depth;        /* of the detector's counts, which may be less than dtype holds: 2^bit_depth - 1 is no count; 0: not said */
     bool big_endian;      /* in the file; read() always returns native order */
     char compression[32]; /* "bitshuffle-lz4", "lz4", "none", ... */
     double voltage_V;
@@ -46,6 +53,7 @@ typedef struct {
     int64_t n_missing;         /* detector frames without data, filled (allow_partial) */
     /* where the file says it: "/entry/instrument/beam/incident_energy", "dim0", ...; empty: it does not */
     char voltage_place[80], scan_place[80], step_place[80], pitch_place[80];
+    char scan_doubt[200]; /* why the frames must not be taken for a square: what the file says instead; empty: they may */
 } ps_recording;
 
 void ps_recording_clear(ps_recording *info); /* says nothing: 0, "" and NAN */
@@ -99,8 +107,8 @@ void ps_reader_note(ps_reader *reader, const char *format, ...) __attribute__((f
 /* Zeros without exclude_invalid. */
 ps_invalid_counts ps_reader_invalid(const ps_reader *reader);
 
-/* Scan shape from the job (options), else the file's metadata, else the exact square root of n_positions; otherwise PS_E_INPUT with both
- * numbers and the factor pairs that would fit. Never trims or pads. */
+/* Scan shape from the job (options), else the file's metadata, else, where nothing the file says is against it (scan_doubt), the exact
+ * square root of n_positions; otherwise PS_E_INPUT with both numbers and the factor pairs that would fit. Never trims or pads. */
 ps_code ps_reader_scan_shape(const ps_reader *reader, const ps_reader_options *options, int64_t *rows, int64_t *columns, ps_error *error);
 
 #endif

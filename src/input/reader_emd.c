@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "input/hdf5_behind.h"
 #include "input/hdf5_util.h"
 #include "input/name_list.h"
 #include "input/reader_formats.h"
@@ -17,7 +18,10 @@
 enum { PATH_BYTES = 512 };
 
 static bool has_rank(hid_t location, const char *path, int rank) {
-    hid_t dataset = H5Dopen2(location, path, H5P_DEFAULT), space = dataset < 0 ? -1 : H5Dget_space(dataset);
+    hid_t dataset = H5Dopen2(location, path, H5P_DEFAULT);
+    bool safe = dataset >= 0 && ps_hdf5_check_behind(dataset, path, NULL) == PS_OK;
+    hid_t space = safe ? H5Dget_space(dataset) : -1;
+    ps_hdf5_note_lack(space >= 0);
     bool has = space >= 0 && H5Sget_simple_extent_ndims(space) == rank;
     if (space >= 0) H5Sclose(space);
     if (dataset >= 0) H5Dclose(dataset);
@@ -45,7 +49,7 @@ static herr_t collect_cube(hid_t file, const char *name, const H5O_info_t *info,
 }
 
 static void list_cubes(hid_t file, ps_name_list *cubes) {
-    H5Ovisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, collect_cube, cubes);
+    ps_hdf5_note_lack(H5Ovisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, collect_cube, cubes) >= 0);
 }
 
 static bool names_cube(hid_t file, const char *dataset) {

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/regular.h"
 #include "core/text.h"
 #include "input/empad.h"
 #include "input/file_read.h"
@@ -82,6 +83,9 @@ static ps_code open_raw(empad_reader *r, const char *xml_path, const ps_empad_me
     r->raw_path = folder ? ps_text_format("%s/%s", folder, m->raw_file) : NULL;
     free(folder);
     if (!r->raw_path) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
+    const char *special = ps_special_file(r->raw_path);
+    if (special)
+        return PS_FAIL(error, PS_E_INPUT, "%s: the raw file it names, %s, is %s, expected a regular file", xml_path, r->raw_path, special);
     r->descriptor = open(r->raw_path, O_RDONLY | O_CLOEXEC);
     if (r->descriptor < 0 || fstat(r->descriptor, &status) != 0)
         return PS_FAIL(error, PS_E_INPUT, "%s: the raw file it names, %s, cannot be opened: %s", xml_path, r->raw_path, strerror(errno));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "input/hdf5_behind.h"
 #include "input/hdf5_util.h"
 #include "input/linked_file.h"
 #include "input/name_list.h"
@@ -16,29 +17,48 @@ static bool probe(const char *path, const char *dataset) {
     return ps_hdf5_is_file(path);
 }
 
-static bool holds_counts(hid_t location, const char *name) {
+/* Datasets by what is in them. */
+typedef struct {
+    ps_name_list counts; /* of rank 3 or 4 */
+    char other[200];     /* the first one of rank 3 or 4 that holds something else: "/x holds text" */
+} found_datasets;
+
+static void describe_other(const char *name, hid_t type, found_datasets *found) {
+    char kind[64];
+    if (found->other[0]) return;
+    ps_hdf5_type_name(type, kind, sizeof kind);
+    snprintf(found->other, sizeof found->other, "/%.100s holds %s", name, kind);
+}
+
+static bool holds_counts(hid_t location, const char *name, found_datasets *found) {
     hid_t dataset = H5Dopen2(location, name, H5P_DEFAULT);
-    if (dataset < 0) return false;
+    if (!ps_hdf5_note_lack(dataset >= 0)) return false;
+    if (ps_hdf5_check_behind(dataset, name, NULL) != PS_OK) { /* opening it will tell why */
+        H5Dclose(dataset);
+        return true;
+    }
     hid_t space = H5Dget_space(dataset), type = H5Dget_type(dataset);
     int rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
     ps_dtype dtype;
     bool big_endian, converted;
-    bool good = (rank == 3 || rank == 4) && type >= 0 && ps_hdf5_dtype(type, &dtype, &big_endian, &converted);
+    bool shaped = (rank == 3 || rank == 4) && type >= 0, good = shaped && ps_hdf5_dtype(type, &dtype, &big_endian, &converted);
+    if (shaped && !good) describe_other(name, type, found);
     if (type >= 0) H5Tclose(type);
     if (space >= 0) H5Sclose(space);
     H5Dclose(dataset);
     return good;
 }
 
-static herr_t collect_candidate(hid_t object, const char *name, const H5O_info_t *info, void *list) {
-    if (info->type != H5O_TYPE_DATASET || !holds_counts(object, name)) return 0;
-    return ps_name_list_add(list, name) == PS_OK ? 0 : -1;
+static herr_t collect_candidate(hid_t object, const char *name, const H5O_info_t *info, void *target) {
+    found_datasets *found = target;
+    if (info->type != H5O_TYPE_DATASET || !holds_counts(object, name, found)) return 0;
+    return ps_name_list_add(&found->counts, name) == PS_OK ? 0 : -1;
 }
 
-static ps_code refuse_empty(const char *path, ps_error *error) {
+static ps_code refuse_empty(const char *path, const char *other, ps_error *error) {
     char *master = ps_linked_file_master(path);
-    ps_code code = PS_FAIL(error, PS_E_INPUT, "%s: an HDF5 file without a dataset of counts of rank 3 or 4%s%s", path,
-                           master ? "; the recording is the master beside it: " : "", master ? master : "");
+    ps_code code = PS_FAIL(error, PS_E_INPUT, "%s: an HDF5 file without a dataset of counts of rank 3 or 4%s%s%s%s", path,
+                           *other ? ": " : "", other, master ? "; the recording is the master beside it: " : "", master ? master : "");
     free(master);
     return code;
 }
@@ -55,16 +75,17 @@ static void note_master(ps_reader *reader) {
 /* *dataset: malloc'd, "/..." */
 static ps_code find_only_dataset(const char *path, hid_t file, char **dataset, ps_error *error) {
     ps_code code = PS_OK;
-    ps_name_list names = {0};
-    if (H5Ovisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, collect_candidate, &names) < 0) {
-        code = PS_FAIL(error, PS_E_INPUT, "%s: cannot list what the file holds", path);
+    found_datasets found = {0};
+    if (H5Ovisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, collect_candidate, &found) < 0) {
+        code = ps_hdf5_fail(error, "%s: cannot list what the file holds", path);
         goto done;
     }
+    ps_name_list names = found.counts;
     if (names.n == 0) {
-        code = refuse_empty(path, error);
+        code = refuse_empty(path, found.other, error);
         goto done;
     }
-    ps_name_list_sort(&names, ps_natural_compare);
+    ps_name_list_sort(&found.counts, ps_natural_compare);
     if (names.n > 1) {
         char list[512];
         size_t used = 0;
@@ -79,7 +100,7 @@ static ps_code find_only_dataset(const char *path, hid_t file, char **dataset, p
         code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a name");
     }
 done:
-    ps_name_list_free(&names);
+    ps_name_list_free(&found.counts);
     return code;
 }
 

@@ -10,8 +10,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/regular.h"
 #include "core/text.h"
 #include "input/name_list.h"
+#include "input/screen.h"
 #include "input/series_order.h"
 #include "input/source.h"
 
@@ -43,6 +45,7 @@ static int compare_paths(const char *a, const char *b) {
 /* Adds the files that a path or glob matches, in natural order. */
 static ps_code expand(const char *path, ps_name_list *files, ps_error *error) {
     struct stat status;
+    PS_TRY(ps_screen_reach(path, error));
     if (stat(path, &status) == 0)
         return ps_name_list_add(files, path) == PS_OK ? PS_OK : PS_FAIL(error, PS_E_MEMORY, "cannot allocate file names");
     glob_t found = {0};
@@ -71,7 +74,8 @@ static char *make_stem(const char *path) {
 static ps_code make_item(const char *path, const char *dataset, ps_series_item *item, ps_error *error) {
     struct stat status;
     if (stat(path, &status) != 0) return PS_FAIL(error, PS_E_INPUT, "%s: cannot open: %s", path, strerror(errno));
-    if (!S_ISREG(status.st_mode)) return PS_FAIL(error, PS_E_INPUT, "%s: not a file", path);
+    const char *special = ps_special_file(path);
+    if (special) return PS_FAIL(error, PS_E_INPUT, "%s: not a file but %s", path, special);
     item->source = dataset ? ps_text_format("%s:%s", path, dataset) : strdup(path);
     item->stem = make_stem(path);
     if (!item->source || !item->stem) {

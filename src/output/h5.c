@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/lock.h"
+#include "core/regular.h"
 
 void ps_h5_quiet(void) {
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
@@ -86,6 +87,7 @@ ps_code ps_h5_close_written(hid_t *file, const char *path, ps_error *error) {
 ps_code ps_h5_open_read(const char *path, hid_t *file, ps_error *error) {
     ps_code code = PS_OK;
     *file = H5I_INVALID_HID;
+    PS_TRY(ps_regular_check(path, error));
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     if (access < 0 || H5Pset_file_locking(access, false, true) < 0) {
         code = ps_h5_fail(error, "%s: cannot prepare for reading", path);

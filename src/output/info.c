@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/regular.h"
 #include "output/h5.h"
 #include "output/layout.h"
 #include "output/view.h"
@@ -26,7 +27,8 @@ static bool made_by_us(hid_t file) {
 bool ps_output_is_output(const char *path) {
     hid_t file = H5I_INVALID_HID;
     ps_h5_quiet();
-    if (access(path, R_OK) != 0 || H5Fis_hdf5(path) <= 0 || ps_h5_open_read(path, &file, NULL) != PS_OK) return false;
+    if (access(path, R_OK) != 0 || ps_special_file(path) || H5Fis_hdf5(path) <= 0 || ps_h5_open_read(path, &file, NULL) != PS_OK)
+        return false;
     bool ours = made_by_us(file);
     H5Fclose(file);
     return ours;

@@ -2,7 +2,6 @@
 
 #include <cJSON.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <fftw3.h>
 #include <hdf5.h>
 #include <lz4.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "core/regular.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "input/source.h"
@@ -109,8 +109,8 @@ static ps_code checksum_file(const char *path, uint32_t *checksum, ps_error *err
     ps_code code = PS_OK;
     uLong crc = crc32(0, NULL, 0);
     struct stat status;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return PS_FAIL(error, PS_E_IO, "%s: cannot open: %s", path, strerror(errno));
+    int file = -1;
+    PS_TRY(ps_regular_open(path, PS_E_IO, &file, error));
     if (fstat(file, &status) != 0) PS_GO(PS_FAIL(error, PS_E_IO, "%s: cannot stat: %s", path, strerror(errno)));
     off_t first = status.st_size < end_bytes ? status.st_size : end_bytes;
     off_t last = status.st_size - first < end_bytes ? status.st_size - first : end_bytes;

@@ -77,12 +77,64 @@ static void test_reader(void **unused) {
     ps_reader_close(reader);
 }
 
+/* Markers in types that are not the detector's own, through a reader: what becomes of one detector frame. */
+static void expect_cleaned(hid_t type, const void *values, const double *expected, ps_dtype dtype, ps_invalid_counts counted) {
+    hid_t file = create_file(in_folder("m.h5")), space = H5Screate_simple(3, (hsize_t[]){1, 1, 6}, NULL);
+    hid_t dataset = H5Dcreate2(file, "d", type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    assert_true(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
+    H5Dclose(dataset), H5Sclose(space), H5Fclose(file);
+    ps_reader *reader = NULL;
+    uint8_t counts[6 * sizeof(double)];
+    assert_int_equal(ps_reader_open(in_folder("m.h5"), &(ps_reader_options){.exclude_invalid = true}, &reader, NULL), PS_OK);
+    assert_int_equal(reader->info.dtype, dtype);
+    assert_int_equal(ps_reader_read(reader, 0, 1, counts, NULL), PS_OK);
+    for (size_t i = 0; i < 6; i++) {
+        double found = load_count(counts, i, dtype), marker = ps_dtype_marker(dtype);
+        bool is_none = isnan(found) || (marker > 0 && found == marker);
+        if (isnan(expected[i]) ? !is_none : found != expected[i]) fail_msg("value %d: found %g, expected %g", (int)i, found, expected[i]);
+    }
+    ps_invalid_counts found = ps_reader_invalid(reader);
+    assert_int_equal(found.n_saturated, counted.n_saturated);
+    assert_int_equal(found.n_negative, counted.n_negative);
+    assert_int_equal(found.n_nonfinite, counted.n_nonfinite);
+    ps_reader_close(reader);
+}
+
+static void test_wide_types(void **unused) {
+    (void)unused;
+    const ps_invalid_counts none = {0}, two_negative = {.n_negative = 2}, one_negative = {.n_negative = 1};
+    expect_cleaned(H5T_NATIVE_INT64, (int64_t[]){-1, 5, INT64_MAX, UINT32_MAX, INT64_MIN, 70000},
+                   (double[]){NAN, 5, NAN, NAN, NAN, 70000}, PS_F64, two_negative);
+    expect_cleaned(H5T_NATIVE_UINT64, (uint64_t[]){UINT64_MAX, 5, UINT32_MAX, INT64_MAX, 1, 65536}, (double[]){NAN, 5, NAN, NAN, 1, 65536},
+                   PS_F64, none);
+    expect_cleaned(H5T_NATIVE_INT32, (int32_t[]){INT32_MAX, 5, -1, INT32_MAX - 1, 65535, 0},
+                   (double[]){NAN, 5, NAN, INT32_MAX - 1, 65535, 0}, PS_U32, one_negative);
+    expect_cleaned(H5T_NATIVE_INT16, (int16_t[]){INT16_MAX, 5, -1, INT16_MAX - 1, 255, 0}, (double[]){NAN, 5, NAN, INT16_MAX - 1, 255, 0},
+                   PS_U16, one_negative);
+    expect_cleaned(H5T_NATIVE_UINT32, (uint32_t[]){UINT32_MAX, 5, 65535, INT32_MAX, 0, 1}, (double[]){NAN, 5, 65535, INT32_MAX, 0, 1},
+                   PS_U32, none);
+}
+
+static void test_floating_copies(void **unused) {
+    (void)unused;
+    const ps_invalid_counts none = {0}, one_nonfinite = {.n_nonfinite = 1};
+    expect_cleaned(H5T_NATIVE_FLOAT, (float[]){(float)UINT32_MAX, 5.5f, -1, (float)INT32_MAX, 0, 1e9f},
+                   (double[]){NAN, 5.5, -1, NAN, 0, 1e9}, PS_F32, none);
+    expect_cleaned(H5T_NATIVE_DOUBLE, (double[]){UINT32_MAX, INT32_MAX, 0x1p64, 0x1p63, NAN, 4294967294.0},
+                   (double[]){NAN, NAN, NAN, NAN, NAN, 4294967294.0}, PS_F64, one_nonfinite);
+    expect_cleaned(H5T_NATIVE_FLOAT, (float[]){65535, 32767, -3, 0, 65535, (float)UINT32_MAX}, (double[]){NAN, 32767, -3, 0, NAN, NAN},
+                   PS_F32, none); /* stands alone */
+    expect_cleaned(H5T_NATIVE_FLOAT, (float[]){65535, 60000, 0, 0, 0, 0}, (double[]){65535, 60000, 0, 0, 0, 0}, PS_F32, none);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unsigned),
         cmocka_unit_test(test_signed),
         cmocka_unit_test(test_floating),
         cmocka_unit_test(test_reader),
+        cmocka_unit_test(test_wide_types),
+        cmocka_unit_test(test_floating_copies),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -14,7 +14,14 @@ hid_t H5Dopen2(hid_t location, const char *name, hid_t plist) {
     hid_t (*real)(hid_t, const char *, hid_t) = (hid_t(*)(hid_t, const char *, hid_t))dlsym(RTLD_NEXT, "H5Dopen2");
     if (strstr(name, "crash")) raise(SIGSEGV);
     if (strstr(name, "endless")) raise(SIGXCPU); /* what the kernel sends when the time is up */
+    while (strstr(name, "stuck")) pause();       /* as reading from a mount whose server is gone */
     return real(location, name, plist);
+}
+
+int stat(const char *restrict path, struct stat *restrict status) {
+    int (*real)(const char *, struct stat *) = (int (*)(const char *, struct stat *))dlsym(RTLD_NEXT, "stat");
+    while (strstr(path, "dead mount")) pause();
+    return real(path, status);
 }
 
 static const made_dataset some_counts = {3, {4, 3, 3}, {1, 3, 3}, PS_U8, AS_CHUNKS, 0, 0, 0};
@@ -38,6 +45,24 @@ static void crashes_are_errors(void **state) {
         expect_refusal(source, path);
         expect_refusal(source, i ? "computes for 30 s on it without an end" : "the HDF5 library crashes on it");
     }
+    expect_recording(in_folder("healthy.h5"), 4, 3, 3, PS_U8); /* the helper goes on */
+}
+
+/* The program itself never touches what does not answer. */
+static void no_answer_is_an_error(void **state) {
+    (void)state;
+    char source[600];
+    ps_error error = {0};
+    const char *path = in_folder("far.h5");
+    assert_int_equal(setenv("PS_FILE_PATIENCE_S", "1", 1), 0);
+    write_dataset_file(path, "stuck", &some_counts);
+    snprintf(source, sizeof source, "%s:/stuck", path);
+    for (int i = 0; i < 2; i++) expect_refusal(source, "no answer for 1 s when it was read");
+    expect_refusal(in_folder("dead mount.npy"), "its file system does not respond");
+    assert_int_equal(ps_screen_reach(in_folder("dead mount/*.npy"), &error), PS_E_INPUT);
+    expect_text(&error, "dead mount/*.npy: no answer for 1 s");
+    assert_int_equal(ps_screen_reach(in_folder("there is no such folder/x"), NULL), PS_OK);
+    assert_int_equal(unsetenv("PS_FILE_PATIENCE_S"), 0);
     expect_recording(in_folder("healthy.h5"), 4, 3, 3, PS_U8); /* the helper goes on */
 }
 
@@ -137,8 +162,8 @@ static int begin(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(healthy_files_pass),       cmocka_unit_test(crashes_are_errors),        cmocka_unit_test(linked_files_are_named),
-        cmocka_unit_test(last_words_name_the_file), cmocka_unit_test(seeded_damage_is_survived),
+        cmocka_unit_test(healthy_files_pass),    cmocka_unit_test(crashes_are_errors),       cmocka_unit_test(linked_files_are_named),
+        cmocka_unit_test(no_answer_is_an_error), cmocka_unit_test(last_words_name_the_file), cmocka_unit_test(seeded_damage_is_survived),
     };
     return cmocka_run_group_tests(tests, begin, remove_folder);
 }
