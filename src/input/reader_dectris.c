@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include "core/text.h"
+#include "input/file_list.h"
 #include "input/hdf5_util.h"
 #include "input/linked_file.h"
 #include "input/name_list.h"
 #include "input/partial.h"
 #include "input/reader_formats.h"
 #include "input/reader_hdf5_common.h"
-#include "input/recording_files.h"
 #include "input/series.h"
 
 #define DATA_GROUP "/entry/data"
@@ -96,7 +96,7 @@ static ps_code add_missing_file(master *m, int64_t index, const char *linked, co
         return PS_FAIL(error, PS_E_INPUT,
                        "%s: the data file %s (link %s/%s) is missing, and nothing tells how many detector frames it held", r->base.path,
                        linked, DATA_GROUP, link);
-    PS_TRY(ps_recording_files_add(&r->base.files, linked, error));
+    PS_TRY(ps_file_list_add(&r->base.files, linked, error));
     ps_reader_note(&r->base,
                    "warning: the data file %s is missing: detector frames %" PRId64 " to %" PRId64 " are filled from the nearest one",
                    linked, r->segments.n_positions, r->segments.n_positions + n - 1);
@@ -251,7 +251,7 @@ static void read_companion(ps_hdf5_reader *r) {
     if (n <= tail || strcmp(r->base.path + n - tail, ending) != 0) return;
     char *path = ps_text_format("%.*s.h5", (int)(n - tail), r->base.path);
     if (!path || access(path, R_OK) != 0 || ps_hdf5_open(path, &file, NULL) != PS_OK) goto done;
-    ps_recording_files_add(&r->base.files, path, NULL);
+    ps_file_list_add(&r->base.files, path, NULL);
     if (isnan(info->voltage_V) && ps_hdf5_attribute_number(file, group, "High Tension", &info->voltage_V))
         snprintf(info->voltage_place, sizeof info->voltage_place, "High Tension in the microscope's file");
     bool said = ps_hdf5_attribute_number(file, group, "NumPixelsY", &rows) && ps_hdf5_attribute_number(file, group, "NumPixelsX", &columns);
