@@ -60,6 +60,7 @@ done:
 }
 
 void ps_histogram_plan_free(ps_histogram_plan *plan) {
+    ps_file_checks_free(&plan->checks);
     ps_run_plan_free(&plan->run);
     free(plan->usable);
     *plan = (ps_histogram_plan){0};

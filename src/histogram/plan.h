@@ -4,6 +4,7 @@
 
 #include "cluster/cluster.h"
 #include "job/job.h"
+#include "reconstruct/file_checks.h"
 #include "reconstruct/prologue.h"
 
 /* Positions of all readable recordings in one order, "global position" g = usable recording * positions_per_frame + k, where k counts every
@@ -11,6 +12,7 @@
 typedef struct {
     const ps_job *job;
     ps_run_plan run;
+    ps_file_checks checks;           /* of everything that is read; none before ps_file_checks_make */
     int64_t rows, columns, n_pixels; /* of the region */
     int64_t first_row, first_column;
     int64_t positions_per_frame;

@@ -244,6 +244,34 @@ typedef struct {
     int64_t n_failed; /* of its frames */
 } existing;
 
+/* Takes the lines of frames out of both signatures that have nothing to compare: recordings that could not be read then, or cannot now. */
+static void drop_unreadable(const session *s, char *recorded, char *wanted) {
+    for (int64_t i = 0; i < s->plan.run.series.n_items; i++) {
+        char key[48], line[96];
+        snprintf(key, sizeof key, "frame %lld", (long long)i);
+        snprintf(line, sizeof line, "\n%s=%s\n", key, PS_HISTOGRAM_UNREADABLE);
+        bool now = s->plan.run.frames[i].unreadable != NULL;
+        if (!now && !strstr(recorded, line)) continue;
+        if (now && !strstr(recorded, line))
+            ps_log(PS_LOG_WARNING, "frame %lld was counted and stays; its recording cannot be read now and is not compared: %s",
+                   (long long)i, s->plan.run.frames[i].unreadable);
+        ps_signature_drop(recorded, key);
+        ps_signature_drop(wanted, key);
+    }
+}
+
+/* *wanted: what this job would record, in the way in which the file has it. */
+static ps_code sign(const session *s, const char *recorded, char **wanted, ps_error *error) {
+    const char *first = strstr(recorded, "\nframe 0=");
+    size_t length = first ? strcspn(first + 1, "\n") + 1 : 0;
+    bool of_names = length > 3 && memcmp(first + length - 3, " ns", 3) == 0;
+    if (!of_names) return ps_histogram_signature(&s->plan, wanted, error);
+    ps_log(PS_LOG_WARNING,
+           "%s was made by an earlier version: of its recordings, only the places, sizes and times of the named files are compared",
+           s->job->output_file);
+    return ps_histogram_signature_of_names(&s->plan, wanted, error);
+}
+
 /* Rank 0. PS_E_ARGUMENT when the file was made by another job. */
 static ps_code look_at_existing(const session *s, existing *found, ps_error *error) {
     ps_code code = PS_OK;
@@ -251,14 +279,16 @@ static ps_code look_at_existing(const session *s, existing *found, ps_error *err
     char *wanted = NULL, *signature = NULL, *differences = NULL;
     if (!s->options->resume || access(s->job->output_file, F_OK) != 0) return PS_OK;
     PS_GO(ps_view_open(s->job->output_file, &view, error));
-    PS_GO(ps_histogram_signature(&s->plan, &wanted, error));
     PS_GO_ALLOC(error, signature = ps_view_text(&view, "signature"));
+    PS_GO(sign(s, signature, &wanted, error));
+    drop_unreadable(s, signature, wanted);
     found->n_failed = view.n_by_state[PS_FRAME_FAILED];
     found->complete = found->n_failed == 0 || !s->options->retry_failed;
     if (strcmp(wanted, signature) == 0) goto done;
     PS_GO(ps_signature_differences(signature, wanted, MOST_DIFFERENCES, &differences, error));
-    code = PS_FAIL(error, PS_E_ARGUMENT, "%s was made by a job that differs from this one; --overwrite replaces it\n%s",
-                   s->job->output_file, differences);
+    code =
+        PS_FAIL(error, PS_E_ARGUMENT, "%s was made by a job that differs from this one, or from other files; --overwrite replaces it\n%s",
+                s->job->output_file, differences);
 done:
     ps_view_close(&view);
     free(wanted);
@@ -312,6 +342,7 @@ ps_code ps_histogram_run(const ps_cluster *cluster, const ps_job *job, const ps_
     PS_GO(ps_cluster_agree(cluster, guard_inputs(&s, error), error));
     PS_GO(ps_memory_share_measure(cluster, &s.share, error));
     PS_GO(ps_cluster_agree(cluster, prepare_rank(&s, error), error));
+    PS_GO(ps_file_checks_make(cluster, job, &s.plan.run, &s.plan.checks, error));
     PS_GO(is_complete(&s, &complete, error));
     if (complete) goto done;
     s.counting.cluster = cluster;

@@ -11,7 +11,7 @@
 #include "input/image_numbers.h"
 #include "input/linked_file.h"
 #include "input/name_list.h"
-#include "input/reader_files.h"
+#include "input/file_list.h"
 #include "input/series.h"
 
 bool ps_dectris_is_numbered(const char *name) {
@@ -97,7 +97,7 @@ static ps_code add_external(links *l, const char *link, size_t value_bytes, ps_e
         goto done;
     }
     if (path) PS_GO(ps_segments_add(segments, path, dataset, &l->reader->base.info, error));
-    else PS_GO(ps_reader_files_add(&l->reader->base.files, linked, error)); /* missing: part of what the recording is */
+    else PS_GO(ps_file_list_add(&l->reader->base.files, linked, error)); /* missing: part of what the recording is */
     PS_GO(note_piece(l, link, linked, first_segment, first_position, error));
 done:
     free(linked);

@@ -10,7 +10,7 @@
 #include "core/regular.h"
 #include "core/text.h"
 #include "input/hdf5_util.h"
-#include "input/reader_files.h"
+#include "input/file_list.h"
 
 /* The first of these datasets that is a number above 0. */
 static double first_positive(hid_t file, const char *const *paths, int n_paths) {
@@ -183,7 +183,7 @@ ps_code ps_dectris_read_companion(ps_hdf5_reader *r, ps_error *error) {
     hid_t file = -1;
     char *path = find_companion(r->base.path);
     if (!path || ps_hdf5_open(path, &file, NULL) != PS_OK) goto done;
-    PS_GO(ps_reader_files_add(&r->base.files, path, error));
+    PS_GO(ps_file_list_add(&r->base.files, path, error));
     bool has_voltage = ps_hdf5_attribute_number(file, group, "High Tension", &voltage) && voltage > 0;
     if (has_voltage && isnan(info->voltage_V)) {
         info->voltage_V = voltage;

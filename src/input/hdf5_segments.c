@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "input/file_list.h"
 #include "input/hdf5_virtual.h"
-#include "input/reader_files.h"
 
 enum { PIECE_BYTES = 64 << 20 }; /* of all channels held at once while one is picked */
 
@@ -125,7 +125,7 @@ static ps_code add_opened(ps_segments *list, const ps_hdf5_dataset *dataset, con
         return PS_FAIL(error, PS_E_INPUT,
                        "%s:%s: holds %" PRId64 " frames, but a virtual dataset takes %" PRId64 " from frame %" PRId64 " on", dataset->path,
                        dataset->name, all, n, source_first);
-    if (list->files) PS_TRY(ps_reader_files_add_dataset(list->files, dataset, error));
+    if (list->files) PS_TRY(ps_file_list_add_dataset(list->files, dataset, error));
     bool new_file = is_new_file(list, path);
     PS_TRY(append(list, n, info, &segment, error));
     segment->source_first = source_first;
@@ -144,7 +144,7 @@ static ps_code add_opened(ps_segments *list, const ps_hdf5_dataset *dataset, con
 static ps_code add_piece(ps_segments *list, const ps_hdf5_dataset *from, const ps_virtual_piece *piece, ps_recording *info,
                          ps_error *error) {
     ps_hdf5_dataset *source = NULL;
-    if (list->files) PS_TRY(ps_reader_files_add(list->files, piece->path, error));
+    if (list->files) PS_TRY(ps_file_list_add(list->files, piece->path, error));
     if (!piece->exists) {
         if (list->allow_partial) return ps_segments_add_missing(list, piece->n, info, error);
         return PS_FAIL(error, PS_E_INPUT,
@@ -174,7 +174,7 @@ static ps_code add_virtual(ps_segments *list, const ps_hdf5_dataset *dataset, co
     int64_t n_pieces = 0, begin = list->n_positions;
     bool whole_frames = false, alone = list->n_segments == 0;
     ps_code code = PS_OK;
-    if (list->files) PS_GO(ps_reader_files_add(list->files, dataset->path, error));
+    if (list->files) PS_GO(ps_file_list_add(list->files, dataset->path, error));
     PS_GO(ps_virtual_list(dataset, &pieces, &n_pieces, &whole_frames, error));
     if (!whole_frames || list->channels) {
         PS_GO(add_opened(list, dataset, path, name, 0, -1, info, error));

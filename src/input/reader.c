@@ -15,7 +15,7 @@
 #include "input/partial.h"
 #include "input/positions.h"
 #include "input/reader_formats.h"
-#include "input/reader_files.h"
+#include "input/file_list.h"
 #include "input/scan_hint.h"
 #include "input/screen.h"
 #include "input/source.h"
@@ -131,10 +131,10 @@ ps_code ps_reader_list_files(const ps_reader *reader, ps_name_list *files, ps_er
     while (reader->inner) reader = reader->inner;
     ps_name_list named = {0};
     bool listed = false; /* a format with an order of its own lists the named file too */
-    PS_TRY(ps_reader_files_add(&named, reader->path, error));
+    PS_TRY(ps_file_list_add(&named, reader->path, error));
     for (int64_t i = 0; i < reader->files.n; i++) listed |= strcmp(reader->files.names[i], named.names[0]) == 0;
-    ps_code code = listed ? PS_OK : ps_reader_files_add(files, named.names[0], error);
-    for (int64_t i = 0; i < reader->files.n && code == PS_OK; i++) code = ps_reader_files_add(files, reader->files.names[i], error);
+    ps_code code = listed ? PS_OK : ps_file_list_add(files, named.names[0], error);
+    for (int64_t i = 0; i < reader->files.n && code == PS_OK; i++) code = ps_file_list_add(files, reader->files.names[i], error);
     ps_name_list_free(&named);
     return code;
 }

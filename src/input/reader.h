@@ -85,7 +85,7 @@ struct ps_reader {
     ps_recording info;
     char *path;
     char *notes;      /* ps_reader_note */
-    ps_name_list files; /* that it reads besides path; the reader adds them when it opens (input/reader_files.h) */
+    ps_name_list files; /* that it reads besides path; the reader adds them when it opens (input/file_list.h) */
     ps_reader *inner; /* NULL, or the reader this one stands in front of, which it owns */
 };
 

@@ -14,9 +14,9 @@
 #include "core/regular.h"
 #include "core/text.h"
 #include "input/empad.h"
+#include "input/file_list.h"
 #include "input/file_read.h"
 #include "input/reader_formats.h"
-#include "input/reader_files.h"
 
 enum { SIDE = 128, FIRST_ROWS = 130, MAX_XML_BYTES = 4 << 20 };
 
@@ -156,8 +156,8 @@ static ps_code open_recording(const char *path, const char *dataset, const ps_re
     }
     ps_recording_clear(&r->base.info);
     PS_GO(open_raw(r, xml, &metadata, error));
-    PS_GO(ps_reader_files_add(&r->base.files, xml, error)); /* in this order whichever of the two is named */
-    PS_GO(ps_reader_files_add(&r->base.files, r->raw_path, error));
+    PS_GO(ps_file_list_add(&r->base.files, xml, error)); /* in this order whichever of the two is named */
+    PS_GO(ps_file_list_add(&r->base.files, r->raw_path, error));
     describe(r, &metadata);
     *reader = &r->base;
     r = NULL;

@@ -12,10 +12,10 @@
 
 #include "core/text.h"
 #include "input/byte_order.h"
+#include "input/file_list.h"
 #include "input/file_read.h"
 #include "input/mib.h"
 #include "input/reader_formats.h"
-#include "input/reader_files.h"
 
 typedef struct {
     ps_reader base;
@@ -43,7 +43,7 @@ static void read_companion(mib_reader *r) {
     char *path = ps_text_format("%.*s.hdr", dot ? (int)(dot - r->base.path) : (int)strlen(r->base.path), r->base.path), *text = NULL;
     int64_t frames = 0, per_trigger = 0;
     if (path && access(path, R_OK) == 0 && ps_text_read_file(path, &text, NULL, NULL) == PS_OK) {
-        ps_reader_files_add(&r->base.files, path, NULL);
+        ps_file_list_add(&r->base.files, path, NULL);
         ps_mib_parse_companion(text, &frames, &per_trigger);
         if (frames > 0 && frames != info->n_positions)
             ps_reader_note(&r->base, "warning: %s says %" PRId64 " frames in the acquisition, the recording holds %" PRId64, path, frames,

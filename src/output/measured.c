@@ -45,8 +45,10 @@ static ps_code read_filled(const ps_view *view, int64_t optics, const char *what
     double *found = malloc((size_t)n * sizeof *found);
     if (!found) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %s", name);
     ps_code code = ps_view_numbers(view, name, n, found, error);
-    if (code == PS_OK && is_filled(found, n)) *values = found;
-    else free(found);
+    if (code == PS_OK && is_filled(found, n))
+        *values = found;
+    else
+        free(found);
     return code;
 }
 
@@ -118,6 +120,7 @@ static ps_code read_frames(const ps_view *view, ps_measured *measured, ps_error 
     PS_GO_ALLOC(error, measured->optics_of);
     PS_GO(ps_view_numbers(view, "frames/optics", view->n_frames, optics, error));
     PS_GO(ps_view_numbers(view, "frames/source_crc32", view->n_frames, checksums, error));
+    PS_GO(ps_view_texts(view, "frames/source", view->n_frames, &measured->sources, error));
     for (size_t i = 0; i < n; i++) {
         int64_t at = measured->optics_of[i] = (int64_t)optics[i];
         if (at < 0 || at >= measured->n_optics)
@@ -170,6 +173,7 @@ void ps_measured_free(ps_measured *measured) {
         free(optics->weights);
     }
     free(measured->optics);
+    ps_view_free_texts(measured->sources, measured->n_frames);
     free(measured->optics_of);
     free(measured->path);
     free(measured);

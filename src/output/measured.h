@@ -1,5 +1,6 @@
-/* What an existing output says of values that were measured in recordings: they belong to the file once it exists. A run that goes on with it
- * takes them from here and does not measure again, so that frames done now and then are alike, whichever recordings can be read today. */
+/* What an existing output says of values that were measured in recordings: they belong to the file once it exists. A run that goes on with
+ * it takes them from here and does not measure again, so that frames done now and then are alike, whichever recordings can be read today.
+ */
 #ifndef PS_OUTPUT_MEASURED_H
 #define PS_OUTPUT_MEASURED_H
 
@@ -22,6 +23,7 @@ typedef struct {
     char *path;
     int64_t n_frames, detector_rows, detector_columns;
     int64_t *optics_of; /* [n_frames] */
+    char **sources;     /* [n_frames] as they were named; their order may come from recordings too */
     int64_t n_optics;
     ps_measured_optics *optics; /* [n_optics] */
 } ps_measured;

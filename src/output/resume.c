@@ -52,10 +52,11 @@ static void drop_what_was_not_recorded(const char *before, char *after) {
 
 static void say_what_was_not_compared(const char *path, const ps_sources_report *sources) {
     if (sources->n_old > 0)
-        ps_log(PS_LOG_WARNING,
-               "%s was made by an earlier version, which recorded the files that the job names and no others: for %lld frames, whether data "
-               "files behind them (linked, virtual, raw) are still the same cannot be told",
-               path, (long long)sources->n_old);
+        ps_log(
+            PS_LOG_WARNING,
+            "%s was made by an earlier version, which recorded the files that the job names and no others: for %lld frames, whether data "
+            "files behind them (linked, virtual, raw) are still the same cannot be told",
+            path, (long long)sources->n_old);
     if (sources->n_unwhole > 0)
         ps_log(PS_LOG_WARNING, "%s: series.verify is \"whole\", but the file was made with samples only: those of %lld files were compared",
                path, (long long)sources->n_unwhole);

@@ -169,12 +169,9 @@ ps_code ps_file_columns_open(hid_t entry, ps_file_columns *columns, ps_error *er
         const char *name;
         ps_rows *rows;
         size_t element_bytes; /* 0: any */
-    } all[] = {{"frames/n_files", &columns->n, 4},
-               {"frames/file_name", &columns->name, 0},
-               {"frames/file_bytes", &columns->bytes, 8},
-               {"frames/file_mtime_ns", &columns->mtime_ns, 8},
-               {"frames/file_crc32", &columns->samples, 4},
-               {"frames/file_whole_crc32", &columns->whole, 4}};
+    } all[] = {{"frames/n_files", &columns->n, 4},          {"frames/file_name", &columns->name, 0},
+               {"frames/file_bytes", &columns->bytes, 8},   {"frames/file_mtime_ns", &columns->mtime_ns, 8},
+               {"frames/file_crc32", &columns->samples, 4}, {"frames/file_whole_crc32", &columns->whole, 4}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         bool there = false;
         PS_TRY(ps_rows_open(entry, all[i].name, all[i].rows, &there, error));

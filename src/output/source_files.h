@@ -1,5 +1,5 @@
-/* Columns of /entry/frames that tell every file behind a frame's recording: n_files [N]; file_name, file_bytes, file_mtime_ns, file_crc32 (of
- * samples), file_whole_crc32, each [N, F]. F is made for the recording with the most files; where a later one has more, the last column
+/* Columns of /entry/frames that tell every file behind a frame's recording: n_files [N]; file_name, file_bytes, file_mtime_ns, file_crc32
+ * (of samples), file_whole_crc32, each [N, F]. F is made for the recording with the most files; where a later one has more, the last column
  * stands for the rest together. */
 #ifndef PS_OUTPUT_SOURCE_FILES_H
 #define PS_OUTPUT_SOURCE_FILES_H
@@ -8,13 +8,13 @@
 #include "output/rows.h"
 
 typedef struct {
-    bool present;   /* false: a file of an earlier version, or without any recording that could be read */
-    int64_t room;   /* F */
+    bool present; /* false: a file of an earlier version, or without any recording that could be read */
+    int64_t room; /* F */
     ps_rows n, name, bytes, mtime_ns, samples, whole;
 } ps_file_columns;
-#define PS_FILE_COLUMNS_NONE                                                                                                         \
-    ((ps_file_columns){.n.dataset = -1, .name.dataset = -1, .bytes.dataset = -1, .mtime_ns.dataset = -1, .samples.dataset = -1, \
-                       .whole.dataset = -1})
+#define PS_FILE_COLUMNS_NONE \
+    ((ps_file_columns){      \
+        .n.dataset = -1, .name.dataset = -1, .bytes.dataset = -1, .mtime_ns.dataset = -1, .samples.dataset = -1, .whole.dataset = -1})
 
 /* What one frame's row says. */
 typedef struct {

@@ -21,9 +21,14 @@ typedef struct {
     ps_rows source, state, bytes, mtime_ns, checksum, optics;
     ps_file_columns files;
 } source_columns;
-#define NO_COLUMNS                                                                                                                    \
-    ((source_columns){.source.dataset = -1, .state.dataset = -1, .bytes.dataset = -1, .mtime_ns.dataset = -1, .checksum.dataset = -1, \
-                      .optics.dataset = -1, .files = PS_FILE_COLUMNS_NONE})
+#define NO_COLUMNS                            \
+    ((source_columns){.source.dataset = -1,   \
+                      .state.dataset = -1,    \
+                      .bytes.dataset = -1,    \
+                      .mtime_ns.dataset = -1, \
+                      .checksum.dataset = -1, \
+                      .optics.dataset = -1,   \
+                      .files = PS_FILE_COLUMNS_NONE})
 
 /* What the file says of one frame. */
 typedef struct {
@@ -44,9 +49,9 @@ static ps_code open_columns(hid_t entry, source_columns *columns, ps_error *erro
     const struct {
         const char *name;
         ps_rows *rows;
-    } all[] = {{"frames/source", &columns->source},          {"frames/state", &columns->state},
-               {"frames/source_bytes", &columns->bytes},     {"frames/source_mtime_ns", &columns->mtime_ns},
-               {"frames/source_crc32", &columns->checksum},  {"frames/optics", &columns->optics}};
+    } all[] = {{"frames/source", &columns->source},         {"frames/state", &columns->state},
+               {"frames/source_bytes", &columns->bytes},    {"frames/source_mtime_ns", &columns->mtime_ns},
+               {"frames/source_crc32", &columns->checksum}, {"frames/optics", &columns->optics}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         bool present = false;
         PS_TRY(ps_rows_open(entry, all[i].name, all[i].rows, &present, error));
@@ -187,7 +192,8 @@ static ps_code compare_dataset(comparison *c, const source_columns *columns, int
     if (!before) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a name");
     ps_code code = ps_rows_read(&columns->source, fd, frame, before, error);
     if (code == PS_OK && strcmp(dataset_of(before), dataset_of(now->source)) != 0)
-        differ(c, "frame %" PRId64 ": the dataset in %s was \"%s\", now \"%s\"", frame, now->source, dataset_of(before), dataset_of(now->source));
+        differ(c, "frame %" PRId64 ": the dataset in %s was \"%s\", now \"%s\"", frame, now->source, dataset_of(before),
+               dataset_of(now->source));
     free(before);
     return code;
 }
@@ -241,7 +247,8 @@ ps_code ps_sources_compare(const char *path, const ps_output_spec *spec, ps_sour
     if (c.n_differences > MOST_LISTED) fprintf(c.out, "and %" PRId64 " more differences of files\n", c.n_differences - MOST_LISTED);
     if (c.n_said > MOST_LISTED) ps_log(PS_LOG_WARNING, "%s: %" PRId64 " more files could not be compared", path, c.n_said - MOST_LISTED);
 done:
-    if (c.out && fclose(c.out) != 0 && code == PS_OK) code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a list of differences");
+    if (c.out && fclose(c.out) != 0 && code == PS_OK)
+        code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a list of differences");
     close_columns(&columns);
     if (fd >= 0) close(fd);
     ps_h5_close(&entry);

@@ -9,10 +9,10 @@
 
 /* What comparing came to. */
 typedef struct {
-    char *differences;  /* malloc'd, a line each, "" when there are none: what makes it other input */
-    bool *compared;     /* malloc'd [spec's frames]: this frame's content was compared, so its name needs not to be */
-    int64_t n_old;      /* frames of which only the named file could be compared, because an earlier version recorded no more */
-    int64_t n_unwhole;  /* files that the job wants compared whole, of which only samples are recorded */
+    char *differences; /* malloc'd, a line each, "" when there are none: what makes it other input */
+    bool *compared;    /* malloc'd [spec's frames]: this frame's content was compared, so its name needs not to be */
+    int64_t n_old;     /* frames of which only the named file could be compared, because an earlier version recorded no more */
+    int64_t n_unwhole; /* files that the job wants compared whole, of which only samples are recorded */
 } ps_sources_report;
 
 /* Reads the file at path; changes nothing. Says (warnings) what could not be compared: done frames whose recording or one of whose files

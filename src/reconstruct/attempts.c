@@ -67,7 +67,9 @@ ps_code ps_attempts_begin(ps_attempts *attempts, int64_t frame, ps_error *error)
     return change(attempts, frame, 1, error);
 }
 
-void ps_attempts_end(ps_attempts *attempts, int64_t frame) { attempts->in_hand[frame] = false; }
+void ps_attempts_end(ps_attempts *attempts, int64_t frame) {
+    attempts->in_hand[frame] = false;
+}
 
 ps_code ps_attempts_give_up(ps_attempts *attempts, bool blameless, ps_error *error) {
     ps_code code = PS_OK;

@@ -1,8 +1,9 @@
 /* Frames that kill their process or lose their device, found by counting how often each was begun and never ended.
  *
- * The count stands in the output, on disk, before a frame is begun, and goes back when it ends or is given up politely. A frame with a count is a
- * suspect: it may have been in company when something else struck. Suspects are therefore left until all other frames are dealt with, and then
- * tried one at a time, with nothing else in hand on any rank. One that has PS_MOST_ATTEMPTS is not begun again but failed. */
+ * The count stands in the output, on disk, before a frame is begun, and goes back when it ends or is given up politely. A frame with a
+ * count is a suspect: it may have been in company when something else struck. Suspects are therefore left until all other frames are dealt
+ * with, and then tried one at a time, with nothing else in hand on any rank. One that has PS_MOST_ATTEMPTS is not begun again but failed.
+ */
 #ifndef PS_RECONSTRUCT_ATTEMPTS_H
 #define PS_RECONSTRUCT_ATTEMPTS_H
 

@@ -16,7 +16,7 @@
 #include "core/text.h"
 #include "reconstruct/provenance.h"
 
-enum { SMALL_BYTES = 1 << 20, BLOCK_BYTES = 32 << 10, N_BLOCKS = 8 };
+enum { SMALL_BYTES = 1 << 20, BLOCK_BYTES = 16 << 10, N_BLOCKS = 8 };
 
 /* ---- one file ---- */
 
@@ -45,7 +45,9 @@ static int add_samples(int descriptor, int64_t bytes, uint32_t *crc) {
     return 0;
 }
 
-static uint32_t not_zero(uint32_t crc) { return crc ? crc : 1; } /* 0 says that there is none */
+static uint32_t not_zero(uint32_t crc) {
+    return crc ? crc : 1;
+} /* 0 says that there is none */
 
 static int read_checksums(int descriptor, bool whole, ps_output_file *file) {
     struct stat status;
@@ -130,7 +132,8 @@ static ps_code agree_on_number(const ps_cluster *cluster, int64_t n, ps_error *e
     int64_t ends[2] = {n, -n};
     PS_TRY(PS_MPI(error, MPI_Allreduce(MPI_IN_PLACE, ends, 2, MPI_INT64_T, MPI_MIN, cluster->communicator)));
     if (ends[0] == -ends[1]) return PS_OK;
-    return PS_FAIL(error, PS_E_IO, "ranks see other data files than each other: %" PRId64 " on one, %" PRId64 " on another", ends[0], -ends[1]);
+    return PS_FAIL(error, PS_E_IO, "ranks see other data files than each other: %" PRId64 " on one, %" PRId64 " on another", ends[0],
+                   -ends[1]);
 }
 
 static ps_code look_at_share(const ps_cluster *cluster, bool whole, const file_table *table, ps_error *error) {
@@ -159,7 +162,8 @@ static ps_code list_files(const ps_run_plan *run, ps_file_checks *checks, ps_err
     checks->named = calloc((size_t)n, sizeof *checks->named);
     for (int64_t i = 0; i < n; i++) n_files += run->frames[i].files.n;
     checks->files = calloc((size_t)n_files + 1, sizeof *checks->files);
-    if (!checks->first || !checks->named || !checks->files) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %" PRId64 " data files", n_files);
+    if (!checks->first || !checks->named || !checks->files)
+        return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %" PRId64 " data files", n_files);
     checks->first[0] = 0;
     for (int64_t i = 0; i < n; i++) {
         const ps_name_list *files = &run->frames[i].files;
@@ -204,8 +208,8 @@ ps_code ps_file_checks_make(const ps_cluster *cluster, const ps_job *job, ps_run
     if (job->series.verify_whole && cluster->rank == 0)
         ps_log(PS_LOG_INFO, "series.verify is \"whole\": reading %" PRId64 " data files from end to end", table.n_unique);
     PS_GO(ps_cluster_agree(cluster, look_at_share(cluster, job->series.verify_whole, &table, error), error));
-    PS_GO(PS_MPI(error, MPI_Allreduce(MPI_IN_PLACE, table.numbers, (int)table.n_unique * N_NUMBERS, MPI_INT64_T, MPI_SUM,
-                                      cluster->communicator)));
+    PS_GO(PS_MPI(error,
+                 MPI_Allreduce(MPI_IN_PLACE, table.numbers, (int)table.n_unique * N_NUMBERS, MPI_INT64_T, MPI_SUM, cluster->communicator)));
     PS_GO(check_named(cluster, run, checks, error));
     PS_GO(ps_cluster_agree(cluster, give_to_frames(&table, run, checks, error), error));
 done:

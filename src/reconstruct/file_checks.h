@@ -1,6 +1,6 @@
 /* Size and checksums of every file behind a series' recordings, so that a run that goes on can tell whether they are still the same.
  *
- * Samples: a file of at most 1 MiB is read whole; of a larger one 8 blocks of 32 KiB, the first at its beginning, the last at its end, the
+ * Samples: a file of at most 1 MiB is read whole; of a larger one 8 blocks of 16 KiB, the first at its beginning, the last at its end, the
  * others at equal distances between. That takes about as many reads as opening the file's headers does, and each file is looked at by one
  * rank only. docs/file-format.md tells what it costs. */
 #ifndef PS_RECONSTRUCT_FILE_CHECKS_H

@@ -108,14 +108,16 @@ static ps_code recall(const ps_job *job, const ps_measured *measured, ps_run_pla
     const ps_measured_optics *known = ps_measured_of_frame(measured, run->groups[group].frames[0]);
     size_t n_pixels = (size_t)(run->detector_rows * run->detector_columns);
     *recalled = false;
-    if (!known || !known->was_readable || measured->detector_rows != run->detector_rows || measured->detector_columns != run->detector_columns)
+    if (!known || !known->was_readable || measured->detector_rows != run->detector_rows ||
+        measured->detector_columns != run->detector_columns)
         return PS_OK;
     if (!known->mean_pattern && !known->is_prepared && !known->has_done) return PS_OK;
     if (!known->mean_pattern && !known->is_prepared && job->weights == PS_WEIGHTS_POISSON)
-        return PS_FAIL(error, PS_E_ARGUMENT,
-                       "%s: frames of optics_%lld are done, but it holds neither the mean pattern nor the weights that they were done with; "
-                       "others would not be like them: start a new output",
-                       measured->path, (long long)group);
+        return PS_FAIL(
+            error, PS_E_ARGUMENT,
+            "%s: frames of optics_%lld are done, but it holds neither the mean pattern nor the weights that they were done with; "
+            "others would not be like them: start a new output",
+            measured->path, (long long)group);
     *recalled = true;
     if (job->series.hot_sigma > 0) PS_TRY(enter_recorded_hot(job, known, run, group, error));
     if (!known->mean_pattern) return PS_OK;
@@ -147,7 +149,8 @@ ps_code ps_first_patterns(const ps_cluster *cluster, const ps_job *job, const ps
     PS_GO(ps_wait_for_ranks(cluster, code, "mean pattern", error));
     n_measured = 0;
     for (int64_t g = 0; g < run->n_groups; g++)
-        if (group_mean[g] && !recalled[g]) PS_GO(share(cluster, (int)(n_measured++ % cluster->n_ranks), n_pixels, &group_mean[g], found[g], error));
+        if (group_mean[g] && !recalled[g])
+            PS_GO(share(cluster, (int)(n_measured++ % cluster->n_ranks), n_pixels, &group_mean[g], found[g], error));
     for (int64_t g = 0; code == PS_OK && job->series.hot_sigma > 0 && g < run->n_groups; g++)
         if (group_mean[g] && !recalled[g]) code = enter_hot(job, run, g, group_mean[g], cluster->rank == 0, error);
     code = ps_wait_for_ranks(cluster, code, "hot pixels", error);

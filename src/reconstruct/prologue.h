@@ -94,8 +94,8 @@ ps_code ps_run_plan_screen(const ps_cluster *cluster, const ps_job *job, ps_erro
  * whose scan, detector or dtype differ (all are listed), optics that cannot be used, no active pixel, too many aliases. On error
  * *plan is empty. Owned by the caller: ps_run_plan_free. */
 ps_code ps_run_plan_build(const ps_job *job, ps_run_plan *plan, ps_error *error);
-/* The same for going on with an output: what optics leave open is what it says (for groups of which it knew a recording), and recordings that
- * cannot be read now stay in the group they were in. measured may be NULL. Hot pixels: ps_first_patterns. */
+/* The same for going on with an output: what optics leave open is what it says (for groups of which it knew a recording), and recordings
+ * that cannot be read now stay in the group they were in. measured may be NULL. Hot pixels: ps_first_patterns. */
 ps_code ps_run_plan_build_like(const ps_job *job, const ps_measured *measured, ps_run_plan *plan, ps_error *error);
 /* The recordings only, for tasks without optics: no groups, no upsampling, no warnings but those of the series' order. */
 ps_code ps_run_plan_open(const ps_job *job, ps_run_plan *plan, ps_error *error);

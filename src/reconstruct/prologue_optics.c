@@ -135,7 +135,8 @@ static void take_open(const ps_optics *other, ps_optics *optics) {
     take(other->semiangle_mrad, &optics->semiangle_mrad);
     take_pair(other->scan_step_A, optics->scan_step_A);
     take_pair(other->detector_pitch_mrad, optics->detector_pitch_mrad);
-    if (isnan(optics->detector_center_px[0])) memcpy(optics->detector_center_px, other->detector_center_px, sizeof other->detector_center_px);
+    if (isnan(optics->detector_center_px[0]))
+        memcpy(optics->detector_center_px, other->detector_center_px, sizeof other->detector_center_px);
 }
 
 /* What was taken from recordings when the output was made is taken from the output now. */

@@ -38,12 +38,28 @@ static ps_code warn_of_duplicates(ps_run_plan *plan, ps_error *error) {
     return code;
 }
 
-ps_code ps_prologue_list_series(const ps_job *job, ps_run_plan *plan, ps_error *error) {
+/* Puts the same recordings into the order that the output has; leaves the list alone when they are not the same. */
+static ps_code restore_order(const ps_measured *measured, ps_series *series, ps_error *error) {
+    int64_t n = series->n_items, found = 0;
+    if (n != measured->n_frames) return PS_OK;
+    ps_series_item *ordered = calloc((size_t)n, sizeof *ordered);
+    if (!ordered) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the order of the series");
+    for (int64_t i = 0; i < n && found == i; i++)
+        for (int64_t k = i, looked = 0; looked < n && found == i; k = (k + 1) % n, looked++)
+            if (strcmp(series->items[k].source, measured->sources[i]) == 0) ordered[found++] = series->items[k];
+    if (found == n) memcpy(series->items, ordered, (size_t)n * sizeof *ordered);
+    free(ordered);
+    return PS_OK;
+}
+
+ps_code ps_prologue_list_series(const ps_job *job, const ps_measured *measured, ps_run_plan *plan, ps_error *error) {
     const ps_job_series *series = &job->series;
     ps_reader_options options = ps_job_reader_options(job);
     PS_TRY(ps_series_build_ordered(job->base_directory, (const char *const *)series->files, series->n_files,
                                    series->by_time ? PS_SERIES_BY_TIME : PS_SERIES_BY_NAME, &options, series->first, series->count,
                                    series->stride, &plan->series, error));
+    bool all = series->first == 0 && series->count < 0 && series->stride == 1; /* what is selected depends on the order */
+    if (measured && series->by_time && all) PS_TRY(restore_order(measured, &plan->series, error));
     if (plan->series.gaps)
         PS_TRY(ps_prologue_add_warning(plan, error, "series.files: there is no %s, though the numbers go on", plan->series.gaps));
     return warn_of_duplicates(plan, error);

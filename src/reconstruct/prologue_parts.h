@@ -12,8 +12,9 @@ typedef struct {
     int64_t *mask_of; /* [n_frames] index into masks, -1: none */
 } ps_file_masks;
 
-/* Finds the series' recordings, in the job's order and selection; warns of gaps and duplicates. */
-ps_code ps_prologue_list_series(const ps_job *job, ps_run_plan *plan, ps_error *error);
+/* Finds the series' recordings, in the job's order and selection; warns of gaps and duplicates. measured: the output that is gone on with,
+ * or NULL. Its order of time stands: a recording that does not tell its time now, since it cannot be read, keeps its place. */
+ps_code ps_prologue_list_series(const ps_job *job, const ps_measured *measured, ps_run_plan *plan, ps_error *error);
 /* Opens every recording; fills plan->frames and the shapes all have in common. */
 ps_code ps_prologue_open_frames(const ps_job *job, ps_run_plan *plan, ps_file_masks *masks, ps_error *error);
 void ps_prologue_free_masks(ps_file_masks *masks);

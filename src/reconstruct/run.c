@@ -177,7 +177,8 @@ static ps_code make_output(const session *s, ps_error *error) {
                            .curve_strengths = curve,
                            .n_notes = s->notes.n,
                            .notes = s->notes.notes};
-    if (s->measured) PS_GO(ps_output_resume(s->job->output_file, &spec, s->options->retry_failed, error));
+    if (s->measured)
+        PS_GO(ps_output_resume(s->job->output_file, &spec, s->options->retry_failed, error));
     else PS_GO(ps_output_create(s->job->output_file, s->options->overwrite, &spec, error));
 done:
     free(frames);
@@ -226,7 +227,8 @@ static ps_code list_places(session *s, ps_error *error) {
     }
     s->n_places = fill_places(s, false, s->places);
     if (s->n_suspects > 0 && s->cluster->rank == 0)
-        ps_log(PS_LOG_WARNING, "%lld frames were begun before and never ended; they are tried last, one at a time", (long long)s->n_suspects);
+        ps_log(PS_LOG_WARNING, "%lld frames were begun before and never ended; they are tried last, one at a time",
+               (long long)s->n_suspects);
     return PS_OK;
 }
 
@@ -274,9 +276,10 @@ static void say_plan(const session *s) {
     const ps_run_plan *run = &s->run;
     if (s->cluster->rank != 0) return;
     for (int64_t i = 0; i < run->n_warnings; i++) ps_log(PS_LOG_WARNING, "%s", run->warnings[i]);
-    ps_log(PS_LOG_INFO, "%lld frames of %lld x %lld positions, %lld to do; images %lld x %lld; %d rank%s; %s on %s", (long long)run->series.n_items,
-           (long long)run->scan_rows, (long long)run->scan_columns, (long long)(s->n_places + s->n_suspects), (long long)run->image_rows,
-           (long long)run->image_columns, s->cluster->n_ranks, s->cluster->n_ranks == 1 ? "" : "s", s->ops->name, s->device.name);
+    ps_log(PS_LOG_INFO, "%lld frames of %lld x %lld positions, %lld to do; images %lld x %lld; %d rank%s; %s on %s",
+           (long long)run->series.n_items, (long long)run->scan_rows, (long long)run->scan_columns,
+           (long long)(s->n_places + s->n_suspects), (long long)run->image_rows, (long long)run->image_columns, s->cluster->n_ranks,
+           s->cluster->n_ranks == 1 ? "" : "s", s->ops->name, s->device.name);
     char bytes[PS_BYTES_TEXT];
     ps_log(PS_LOG_INFO, "memory of each rank: %s of the host%s; up to %lld frame%s at a time", ps_text_bytes((double)s->memory.host_bytes, bytes),
            s->memory.on_device ? " and what the device needs" : "", (long long)s->memory.backend.frames_per_batch,
@@ -354,7 +357,8 @@ static ps_code share_suspects(const session *s, ps_code mine, bool *stopped, ps_
     int stops = mine == PS_E_INTERRUPTED;
     PS_TRY(PS_MPI(error, MPI_Allreduce(MPI_IN_PLACE, &stops, 1, MPI_INT, MPI_MAX, s->cluster->communicator)));
     *stopped = stops != 0;
-    return PS_MPI(error, MPI_Allreduce(MPI_IN_PLACE, s->suspects, (int)s->run.series.n_items, MPI_UINT8_T, MPI_MAX, s->cluster->communicator));
+    return PS_MPI(error,
+                  MPI_Allreduce(MPI_IN_PLACE, s->suspects, (int)s->run.series.n_items, MPI_UINT8_T, MPI_MAX, s->cluster->communicator));
 }
 
 /* Collective: when all other frames are dealt with. A rank whose code *mine is an error takes no part. */
@@ -368,8 +372,10 @@ static ps_code try_suspects(session *s, ps_code *mine, ps_work_summary *summary,
     int64_t n = fill_places(s, true, places);
     if (n == 0) goto done;
     PS_GO(ps_queue_create(s->cluster, n, &queue, error));
-    if (*mine == PS_OK) *mine = work_through(s, n, places, queue, NULL, summary, error);
-    else ps_queue_leave(queue, &ignored);
+    if (*mine == PS_OK)
+        *mine = work_through(s, n, places, queue, NULL, summary, error);
+    else
+        ps_queue_leave(queue, &ignored);
 done:
     ps_queue_destroy(queue);
     free(places);

@@ -5,8 +5,15 @@
 
 void ps_system_cache_init(ps_system_cache *cache, const ps_job *job, ps_run_plan *run, const ps_measured *measured, double **group_mean,
                           const ps_backend_ops *ops, ps_backend *backend) {
-    *cache = (ps_system_cache){.job = job, .ops = ops, .backend = backend, .methods = ps_job_methods(job), .run = run, .measured = measured,
-                               .group_mean = group_mean, .shared.group = -1, .special.group = -1};
+    *cache = (ps_system_cache){.job = job,
+                               .ops = ops,
+                               .backend = backend,
+                               .methods = ps_job_methods(job),
+                               .run = run,
+                               .measured = measured,
+                               .group_mean = group_mean,
+                               .shared.group = -1,
+                               .special.group = -1};
 }
 
 static void drop(const ps_system_cache *cache, ps_prepared_system *prepared) {

@@ -104,7 +104,9 @@ static ps_code take(worker *w, int64_t *place, ps_error *error) {
     return ps_queue_take(w->work->queue, place, error);
 }
 
-static bool tries_suspects(const worker *w) { return w->work->suspects == NULL; }
+static bool tries_suspects(const worker *w) {
+    return w->work->suspects == NULL;
+}
 
 /* *suspect: the frame was begun before and never ended. */
 static ps_code is_suspect(const worker *w, int64_t place, bool *suspect, ps_error *error) {
@@ -517,8 +519,8 @@ static ps_code process_suspect(worker *w, ps_error *error) {
     int64_t n = 0, frame = w->batch[0].frame;
     PS_TRY(ps_attempts_count(w->work->attempts, frame, &n, error));
     if (n >= PS_MOST_ATTEMPTS) {
-        PS_FAIL(&reason, PS_E_DEVICE, "began %lld times and never ended: killed its process or device; --resume --retry-failed tries it again",
-                (long long)n);
+        PS_FAIL(&reason, PS_E_DEVICE,
+                "began %lld times and never ended: killed its process or device; --resume --retry-failed tries it again", (long long)n);
         PS_TRY(fail_item(w, &w->batch[0], &reason, error));
     } else {
         ps_log(PS_LOG_INFO, "frame %lld was begun before and never ended: it is tried alone", (long long)frame);
@@ -567,7 +569,8 @@ static ps_code work_loop(worker *w, ps_error *error) {
         if (ps_stop_wanted()) return PS_FAIL(error, PS_E_INTERRUPTED, "%s", ps_stop_reason());
         PS_TRY(take_batch(w, error));
         if (w->n_batch == 0) PS_TRY(wait_for_others(w, &finished, error));
-        else PS_TRY(tries_suspects(w) ? process_suspect(w, error) : process_batch(w, error));
+        else
+            PS_TRY(tries_suspects(w) ? process_suspect(w, error) : process_batch(w, error));
         for (int64_t i = 0; i < w->n_batch; i++) forget_item(w, &w->batch[i]);
     }
     return PS_OK;

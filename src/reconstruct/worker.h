@@ -23,8 +23,8 @@ typedef struct {
     ps_output *output;
     ps_queue *queue;
     ps_attempts *attempts;
-    uint8_t *suspects;       /* [frames] set for those that turn out to be suspects and are left for later; NULL: places are suspects, which
-                                are tried one at a time */
+    uint8_t *suspects; /* [frames] set for those that turn out to be suspects and are left for later; NULL: places are suspects, which
+                          are tried one at a time */
     int64_t frames_per_batch;
     bool two_systems;        /* of the cache: see there */
     const char *device;      /* name recorded with each frame */

@@ -1,6 +1,7 @@
-/* The program, with a backend that does not survive some frames: one whose very first count is PS_KILLING_COUNT ends, when it is reduced, in the
- * way that PS_KILL_HOW says: "kill" the process, lose the "device", or "stop" as at the end of a job's time. PS_REDUCE_MS slows the others
- * down, so that they are still at work then. This definition of ps_backend_choose takes the place of the program's. Counts must be uint16. */
+/* The program, with a backend that does not survive some frames: one whose very first count is PS_KILLING_COUNT ends, when it is reduced,
+ * in the way that PS_KILL_HOW says: "kill" the process, lose the "device", or "stop" as at the end of a job's time. PS_REDUCE_MS slows the
+ * others down, so that they are still at work then. This definition of ps_backend_choose takes the place of the program's. Counts must be
+ * uint16. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

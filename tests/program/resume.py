@@ -148,6 +148,23 @@ def a_first_recording_that_comes_back_changes_nothing(folder):
         check(found.frames["n_files"].tolist() == [4] * N_FRAMES and found.frames["file_crc32"][0, :4].all(), "its files are not recorded")
 
 
+def the_order_of_time_belongs_to_the_file(folder):
+    """A recording that cannot be read does not tell its time, but keeps its place."""
+    names = save_series(folder, wanted=job(order="time"))
+    for frame in range(N_FRAMES):
+        with h5py.File(folder.path / f"frame_{frame}_master.h5", "r+") as master:
+            time = f"2024-05-06T07:08:{30 - frame:02d}"
+            master["entry/instrument/detector/detectorSpecific/data_collection_date"] = numpy.array(time.encode(), "S")
+    expected = folder.run(output="expected.h5")
+    check(expected.frames["source"][0].endswith(b"frame_5_master.h5"), f"order {expected.frames['source']}")
+    for ranks in (1, 3):
+        shutil.copy(folder.path / "expected.h5", folder.path / "out.h5")
+        reopen(folder, [4, 5])
+        hide(folder, names[5][1])
+        same_run(resume(folder, ranks=ranks), expected, "order of time")
+        show(folder, names[5][1])
+
+
 def frames_with_markers_get_the_same_weights(folder):
     """Their own system leaves pixels out and takes its weights from the pattern in the file."""
     def make(seed):
@@ -419,9 +436,30 @@ def whole_files_are_compared_when_asked(folder):
     says(resume(folder, output="other.h5").text, "made with samples only: those of 3 files were compared")
 
 
+def histograms_are_of_the_same_files(folder):
+    names = save_series(folder)
+    folder.save_job({"task": "histogram", "series": job()["series"], "histogram": {"bins": 16, "range": [0, 400]}, "output": {"file": "out.h5"},
+                     "compute": {"backend": "cpu"}})
+    folder.call("run")
+    before = (folder.path / "out.h5").read_bytes()
+    for ranks in (1, 3):
+        path = folder.path / names[2][1]
+        whole = path.read_bytes()
+        shutil.copy(folder.path / names[1][1], path)
+        says(folder.call("run", status=2, ranks=ranks, extra=["--resume"]), "from other files", "frame 2: was 4 files")
+        path.write_bytes(whole)
+        os.utime(folder.path / "frame_4_master.h5", (1e9, 1e9))
+        says(folder.call("run", ranks=ranks, extra=["--resume"]), "is complete already")
+        hide(folder, names[2][1])
+        says(folder.call("run", ranks=ranks, extra=["--resume"]), "is complete already", "frame 2 was counted and stays")
+        show(folder, names[2][1])
+        check((folder.path / "out.h5").read_bytes() == before, "a complete output was changed")
+
+
 if __name__ == "__main__":
     sys.exit(main([weights_belong_to_the_file, hot_pixels_belong_to_the_file, a_measured_disc_belongs_to_the_file,
-                   a_first_recording_that_comes_back_changes_nothing, frames_with_markers_get_the_same_weights, each_group_keeps_its_mask,
+                   a_first_recording_that_comes_back_changes_nothing, the_order_of_time_belongs_to_the_file, frames_with_markers_get_the_same_weights, each_group_keeps_its_mask,
                    outputs_of_earlier_versions_go_on, only_the_first_backend_is_recorded, data_files_that_were_exchanged_are_noticed,
                    where_files_lie_does_not_matter, missing_data_leaves_done_frames, partial_data_is_followed, virtual_and_raw_files_count,
-                   datasets_of_one_file_are_told_apart, empad_pairs_count, merlin_headers_count, whole_files_are_compared_when_asked]))
+                   datasets_of_one_file_are_told_apart, empad_pairs_count, merlin_headers_count, whole_files_are_compared_when_asked,
+                   histograms_are_of_the_same_files]))

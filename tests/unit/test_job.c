@@ -93,7 +93,8 @@ static void every_entry_is_read(void **state) {
     ps_job job;
     accept("{\"$schema\":\"x\",\"comment\":\"y\",\"task\":\"reconstruct\",\"series\":{\"files\":[\"a\",\"b\"],\"scan_shape\":[5,6],"
            "\"first\":1,"
-           "\"count\":2,\"stride\":3,\"order\":\"name\",\"verify\":\"whole\",\"bad_pixels\":{\"from_file\":false,\"hot_sigma\":8,\"mask\":\"m.npy\"}},"
+           "\"count\":2,\"stride\":3,\"order\":\"name\",\"verify\":\"whole\",\"bad_pixels\":{\"from_file\":false,\"hot_sigma\":8,\"mask\":"
+           "\"m.npy\"}},"
            "\"optics\":{\"per_frame\":\"fits/{stem}.json\"},\"upsampling\":4,\"weights\":\"poisson\",\"probe_form\":\"published\","
            "\"methods\":{\"ssb\":{\"estimator\":\"phase\"},\"phase\":{\"strength\":[0.03,1],\"smoothness_inv_A\":1.5},"
            "\"complex\":{\"strength\":[{\"amplitude\":0.3,\"phase\":0.1},2],\"smoothness_inv_A\":null}},"

@@ -371,7 +371,8 @@ static void other_science_is_refused_with_differences(void **state) {
     assert_int_equal(ps_output_resume(path, &f.spec, false, &error), PS_E_ARGUMENT);
     assert_non_null(strstr(error.text, "method.phase.strength: was 0.01,0.1"));
     assert_non_null(strstr(error.text, "now 0.01,0.25"));
-    assert_non_null(strstr(error.text, "frame 2: /data/scan_2_\xc3\xa9_data_000001.h5: other content: CRC-32 of samples was 000000ca, now 000000cb"));
+    assert_non_null(
+        strstr(error.text, "frame 2: /data/scan_2_\xc3\xa9_data_000001.h5: other content: CRC-32 of samples was 000000ca, now 000000cb"));
     assert_non_null(strstr(error.text, "optics.1.voltage_V: was 300000, now 200000"));
     assert_non_null(strstr(error.text, "optics.1.C10_A: was -200, now is not there"));
     assert_n_runs(1);

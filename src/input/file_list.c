@@ -1,4 +1,4 @@
-#include "input/reader_files.h"
+#include "input/file_list.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 enum { DEEPEST = 16 }; /* virtual datasets of virtual datasets */
 
-ps_code ps_reader_files_add(ps_name_list *files, const char *path, ps_error *error) {
+ps_code ps_file_list_add(ps_name_list *files, const char *path, ps_error *error) {
     char real[PATH_MAX];
     if (realpath(path, real)) path = real;
     for (int64_t i = files->n - 1; i >= 0; i--)
@@ -44,7 +44,7 @@ static ps_code add_external(ps_name_list *files, const ps_hdf5_dataset *dataset,
             break;
         }
         char *path = external_path(dataset->path, name);
-        code = path ? ps_reader_files_add(files, path, error) : PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
+        code = path ? ps_file_list_add(files, path, error) : PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
         free(path);
     }
     if (plist >= 0) H5Pclose(plist);
@@ -59,12 +59,13 @@ static ps_code add_source(ps_name_list *files, const ps_hdf5_dataset *from, cons
     ps_hdf5_dataset source = {.path = piece->path, .name = piece->name, .file = -1, .dataset = -1};
     hid_t plist = -1;
     if (!piece->exists)
-        return PS_FAIL(error, PS_E_INPUT, "%s:%s: the source file %s of the virtual dataset is missing", from->path, from->name, piece->path);
+        return PS_FAIL(error, PS_E_INPUT, "%s:%s: the source file %s of the virtual dataset is missing", from->path, from->name,
+                       piece->path);
     PS_GO(ps_hdf5_open(piece->path, &source.file, error));
     if (!ps_hdf5_exists(source.file, piece->name) || (source.dataset = H5Dopen2(source.file, piece->name, H5P_DEFAULT)) < 0 ||
         (plist = H5Dget_create_plist(source.dataset)) < 0)
-        PS_GO(PS_FAIL(error, PS_E_INPUT, "%s: holds no dataset %s, which is a source of the virtual dataset %s:%s", piece->path, piece->name,
-                      from->path, from->name));
+        PS_GO(PS_FAIL(error, PS_E_INPUT, "%s: holds no dataset %s, which is a source of the virtual dataset %s:%s", piece->path,
+                      piece->name, from->path, from->name));
     source.is_virtual = H5Pget_layout(plist) == H5D_VIRTUAL;
     PS_GO(add_dataset(files, &source, depth + 1, error));
 done:
@@ -79,10 +80,11 @@ static ps_code add_dataset(ps_name_list *files, const ps_hdf5_dataset *dataset, 
     int64_t n_pieces = 0;
     bool whole_frames = false;
     ps_code code = PS_OK;
-    PS_TRY(ps_reader_files_add(files, dataset->path, error));
+    PS_TRY(ps_file_list_add(files, dataset->path, error));
     if (!dataset->is_virtual) return add_external(files, dataset, error);
     if (depth > DEEPEST)
-        return PS_FAIL(error, PS_E_INPUT, "%s:%s: virtual datasets of virtual datasets more than %d deep", dataset->path, dataset->name, DEEPEST);
+        return PS_FAIL(error, PS_E_INPUT, "%s:%s: virtual datasets of virtual datasets more than %d deep", dataset->path, dataset->name,
+                       DEEPEST);
     PS_GO(ps_virtual_list(dataset, &pieces, &n_pieces, &whole_frames, error));
     for (int64_t i = 0; i < n_pieces; i++) PS_GO(add_source(files, dataset, &pieces[i], depth, error));
 done:
@@ -90,6 +92,6 @@ done:
     return code;
 }
 
-ps_code ps_reader_files_add_dataset(ps_name_list *files, const ps_hdf5_dataset *dataset, ps_error *error) {
+ps_code ps_file_list_add_dataset(ps_name_list *files, const ps_hdf5_dataset *dataset, ps_error *error) {
     return add_dataset(files, dataset, 0, error);
 }
