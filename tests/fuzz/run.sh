@@ -14,7 +14,7 @@ mkdir -p "$work"
 src=$root/src
 input=$src/input
 core="$src/core/error.c $src/core/types.c $root/kernels/aberrations.c"
-json="$src/core/json.c $src/core/text.c"
+json="$src/core/json.c $src/core/text.c $src/core/utf8.c"
 
 sources() {
     case $1 in
