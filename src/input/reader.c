@@ -72,6 +72,7 @@ ps_code ps_reader_open(const char *source, const ps_reader_options *options, ps_
     PS_GO(ps_screen_look(source, options, error));
     PS_GO(find_format(parts.path, parts.dataset, &ops, error));
     PS_GO(ops->open(parts.path, parts.dataset, options, reader, error));
+    PS_GO(ps_positions_check_shape(*reader, options, error));
     if (options->allow_partial) PS_GO(ps_partial_wrap(reader, ps_positions_needed(options), error));
     if (options->saturation > 0) (*reader)->info.saturation = options->saturation;
     if (options->exclude_invalid) PS_GO(ps_clean_wrap(reader, error));

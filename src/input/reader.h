@@ -15,6 +15,7 @@
 /* What a job says of its recordings; zeros say nothing. docs/input.md. */
 typedef struct {
     int64_t scan_rows, scan_columns;
+    bool shape_override;                 /* scan_rows and scan_columns hold although the file says another scan, or a list of positions */
     int64_t skip_leading, skip_trailing; /* detector frames at both ends that belong to no scan position */
     int64_t flyback;                     /* positions behind each scan row that are not part of it */
     int64_t repeats;                     /* detector frames per position, which are summed; 0 or 1: one */

@@ -107,6 +107,20 @@ static void text_is_utf8(void **state) {
     assert_refused_with(JOB(""), "caf\xe9=1", "--set caf...: byte 3 (0xE9)", "is not UTF-8");
 }
 
+static void override_needs_a_shape(void **state) {
+    (void)state;
+    ps_job job;
+    accept("{\"task\":\"reconstruct\",\"series\":{\"files\":[\"a\"],\"scan_shape\":[3,4],\"scan_shape_override\":true}," OPTICS "," SSB
+           "," OUTPUT "}",
+           &job);
+    assert_true(job.series.scan_shape_override);
+    ps_job_free(&job);
+    assert_refused("{\"task\":\"reconstruct\",\"series\":{\"files\":[\"a\"],\"scan_shape_override\":true}," OPTICS "," SSB "," OUTPUT "}",
+                   "/series/scan_shape_override", "there is no scan_shape");
+    assert_refused("{\"task\":\"reconstruct\",\"series\":{\"files\":[\"a\"],\"scan_shape_override\":1}," OPTICS "," SSB "," OUTPUT "}",
+                   "/series/scan_shape_override", "true or false");
+}
+
 static void defaults_are_as_documented(void **state) {
     (void)state;
     ps_job job;
@@ -332,6 +346,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_come_back),
         cmocka_unit_test(text_is_utf8),
+        cmocka_unit_test(override_needs_a_shape),
         cmocka_unit_test(defaults_are_as_documented),
         cmocka_unit_test(every_entry_is_read),
         cmocka_unit_test(strengths_come_in_three_forms),
