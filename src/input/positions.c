@@ -204,15 +204,23 @@ static bool means_the_same(const ps_recording *info, const ps_reader_options *o)
     return rows == o->scan_rows || skips_rows(o, rows, columns) || early_end || (o->allow_partial && rows < o->scan_rows);
 }
 
+static int64_t product(int64_t rows, int64_t columns) {
+    int64_t n = 0;
+    return __builtin_mul_overflow(rows, columns, &n) ? INT64_MAX : n;
+}
+
 ps_code ps_positions_check_shape(ps_reader *reader, const ps_reader_options *o, ps_error *error) {
     const ps_recording *info = &reader->info;
     if (o->scan_rows <= 0 || o->scan_columns <= 0 || info->scan_rows <= 0 || info->scan_columns <= 0 || means_the_same(info, o))
         return PS_OK;
     if (!o->shape_override)
         return PS_FAIL(error, PS_E_INPUT,
-                       "%s: the job's series.scan_shape is %" PRId64 " x %" PRId64 ", but the file says a scan of %" PRId64 " x %" PRId64
-                       " (%s); leave series.scan_shape out, or set series.scan_shape_override to true if the file is wrong",
-                       reader->path, o->scan_rows, o->scan_columns, info->scan_rows, info->scan_columns, info->scan_place);
+                       "%s: the job's series.scan_shape is %" PRId64 " x %" PRId64 " = %" PRId64 ", but the file says a scan of %" PRId64
+                       " x %" PRId64 " = %" PRId64
+                       " positions (%s); leave series.scan_shape out, or set series.scan_shape_override to true "
+                       "if the file is wrong",
+                       reader->path, o->scan_rows, o->scan_columns, product(o->scan_rows, o->scan_columns), info->scan_rows,
+                       info->scan_columns, product(info->scan_rows, info->scan_columns), info->scan_place);
     ps_reader_note(reader,
                    "warning: the file says a scan of %" PRId64 " x %" PRId64 " (%s); the job's %" PRId64 " x %" PRId64
                    " is taken instead (series.scan_shape_override)",

@@ -16,13 +16,25 @@
 #include "input/scan_hint.h"
 #include "input/screen.h"
 #include "input/source.h"
+#include "optics/optics.h"
 
 static const ps_reader_ops *const formats[] = {&ps_reader_dectris, &ps_reader_emd, &ps_reader_hdf5,
                                                &ps_reader_npy,     &ps_reader_mib, &ps_reader_empad};
 enum { N_FORMATS = sizeof formats / sizeof *formats };
 
 void ps_recording_clear(ps_recording *info) {
-    *info = (ps_recording){.voltage_V = NAN, .scan_step_A = {NAN, NAN}, .detector_pitch_mrad = {NAN, NAN}, .saturation = NAN};
+    *info = (ps_recording){.voltage_V = NAN,
+                           .scan_step_A = {NAN, NAN},
+                           .detector_pitch_mrad = {NAN, NAN},
+                           .saturation = NAN,
+                           .detector_pitch_inv_A = {NAN, NAN}};
+}
+
+void ps_recording_pitch(const ps_recording *info, double voltage_V, double pitch_mrad[2]) {
+    bool as_frequency = info->detector_pitch_inv_A[0] > 0 && voltage_V > 0;
+    for (int axis = 0; axis < 2; axis++)
+        pitch_mrad[axis] =
+            as_frequency ? info->detector_pitch_inv_A[axis] * ps_wavelength_A(voltage_V) * 1e3 : info->detector_pitch_mrad[axis];
 }
 
 /* Files that lie beside recordings, by how they begin. */

@@ -46,9 +46,14 @@ typedef struct {
     int64_t n_missing;         /* detector frames without data, filled (allow_partial) */
     /* where the file says it: "/entry/instrument/beam/incident_energy", "dim0", ...; empty: it does not */
     char voltage_place[80], scan_place[80], step_place[80], pitch_place[80];
+    /* a detector pixel where the file gives it as a spatial frequency, which a voltage makes an angle; NAN: it does not. At pitch_place. */
+    double detector_pitch_inv_A[2];
 } ps_recording;
 
 void ps_recording_clear(ps_recording *info); /* says nothing: 0, "" and NAN */
+/* What the recording says of the detector's pitch: a spatial frequency times the wavelength at voltage_V (NAN: not known), else the angle
+ * that it gives. pitch_mrad: rows, columns; NAN: nothing. */
+void ps_recording_pitch(const ps_recording *info, double voltage_V, double pitch_mrad[2]);
 
 typedef struct ps_reader ps_reader;
 

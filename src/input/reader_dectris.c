@@ -12,6 +12,7 @@
 #include "input/linked_file.h"
 #include "input/name_list.h"
 #include "input/partial.h"
+#include "input/probe_list.h"
 #include "input/reader_formats.h"
 #include "input/reader_hdf5_common.h"
 #include "input/series.h"
@@ -285,6 +286,7 @@ static ps_code open_master(const char *path, const char *dataset, const ps_reade
     ps_hdf5_note(path, 0, 0); /* data files were opened in between */
     read_metadata(r, m.file);
     read_companion(r);
+    PS_GO(ps_probe_list_check(&r->base, m.file, options, error));
     *reader = &r->base;
     r = NULL;
 done:

@@ -69,9 +69,11 @@ static ps_code compare_recording(ps_run_plan *plan, const ps_run_group *group, p
     const ps_optics *optics = &group->optics;
     if (ps_prologue_plausible_voltage(info->voltage_V))
         PS_TRY(compare(plan, group, "voltage_V", info->voltage_V, optics->voltage_V, error));
+    double pitch_mrad[2];
+    ps_recording_pitch(info, optics->voltage_V, pitch_mrad);
     for (int axis = 0; axis < 2; axis++) {
         PS_TRY(compare(plan, group, "scan_step_A", info->scan_step_A[axis], optics->scan_step_A[axis], error));
-        PS_TRY(compare(plan, group, "detector_pitch_mrad", info->detector_pitch_mrad[axis], optics->detector_pitch_mrad[axis], error));
+        PS_TRY(compare(plan, group, "detector_pitch_mrad", pitch_mrad[axis], optics->detector_pitch_mrad[axis], error));
     }
     return PS_OK;
 }

@@ -211,7 +211,7 @@ static void check_shapes(const char *name) {
     agree(name, (ps_reader_options){.scan_rows = 4, .scan_columns = 4, .skip_leading = 4, .skip_trailing = 4, .serpentine = true});
     agree(name, (ps_reader_options){.scan_rows = 7, .scan_columns = 4, .allow_partial = true});
     disagree(name, (ps_reader_options){.scan_rows = 4, .scan_columns = 6},
-             "the job's series.scan_shape is 4 x 6, but the file says a scan of 6 x 4 (shape of the");
+             "the job's series.scan_shape is 4 x 6 = 24, but the file says a scan of 6 x 4 = 24 positions (shape of the");
     disagree(name, (ps_reader_options){.scan_rows = 3, .scan_columns = 8}, "but the file says a scan of 6 x 4");
     disagree(name, (ps_reader_options){.scan_rows = 1, .scan_columns = 24}, "but the file says a scan of 6 x 4");
     disagree(name, (ps_reader_options){.scan_rows = 4, .scan_columns = 5, .flyback = 1}, "but the file says a scan of 6 x 4");

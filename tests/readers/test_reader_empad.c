@@ -178,7 +178,8 @@ static void test_name_of_the_raw_file(void **unused) {
     refuse_with("n.xml", nothing, "the name of the raw file says another scan than its XML file: the XML file says 3 x 2");
     write_two_scans("n.xml", "scan_x3_y2.raw", 8, 8, 4, 4);
     expect_scan("n.xml", nothing, 2, 3, "as the raw file's name says");
-    refuse_with("n.xml", (ps_reader_options){.scan_rows = 3, .scan_columns = 2}, "but the file says a scan of 2 x 3 (the raw file's name)");
+    refuse_with("n.xml", (ps_reader_options){.scan_rows = 3, .scan_columns = 2},
+                "but the file says a scan of 2 x 3 = 6 positions (the raw file's name)");
     int64_t rows = 0, columns = 0;
     assert_true(ps_empad_name_scan("Scan_X128_Y64.raw", &rows, &columns));
     assert_int_equal(rows, 64);

@@ -142,7 +142,7 @@ static void test_scan_in_the_header_file(void **unused) {
         write_hdr("s.hdr", spellings[i]);
         expect_shape("s.mib", (ps_reader_options){0}, 3, 4, NULL);
         expect_shape("s.mib", (ps_reader_options){.scan_rows = 4, .scan_columns = 3}, 0, 0,
-                     "but the file says a scan of 3 x 4 (ScanY and ScanX");
+                     "but the file says a scan of 3 x 4 = 12 positions (ScanY and ScanX");
     }
     expect_shape("s.mib", (ps_reader_options){.scan_rows = 4, .scan_columns = 3, .shape_override = true}, 4, 3, NULL);
     write_hdr("s.hdr", "ScanX:\t3\nScanY:\t3\n");
