@@ -87,15 +87,15 @@ static void name_axes(hid_t file, const char *dataset, int rank, ps_axis *axes) 
 
 /* ---- dimension scales ---- */
 
-static void take_scale(hid_t scale, ps_axis *axis) {
+static void take_scale(hid_t file, hid_t scale, ps_axis *axis) {
     char path[PS_PLACE_BYTES] = "";
     double values[2];
     if (H5Iget_type(scale) != H5I_DATASET || H5Iget_name(scale, path, sizeof path) <= 0) return;
     const char *slash = strrchr(path, '/');
     if (!axis->name[0]) snprintf(axis->name, sizeof axis->name, "%.63s", slash ? slash + 1 : path);
     snprintf(axis->step.place, sizeof axis->step.place, "%s", path);
-    ps_hdf5_attribute_text(scale, ".", "units", axis->step.unit, sizeof axis->step.unit);
-    if (axis->step.unit[0] && ps_hdf5_numbers(scale, path, 2, values)) axis->step.value = fabs(values[1] - values[0]);
+    ps_hdf5_attribute_text(file, path, "units", axis->step.unit, sizeof axis->step.unit);
+    if (axis->step.unit[0] && ps_hdf5_numbers(file, path, 2, values)) axis->step.value = fabs(values[1] - values[0]);
 }
 
 /* The first scale attached to each axis, by the attribute that HDF5's dimension scales keep. */
@@ -111,7 +111,7 @@ static void read_scales(hid_t file, const char *dataset, int rank, ps_axis *axes
                 H5Aread(attribute, wanted, references) >= 0;
     for (int i = 0; good && i < rank; i++) {
         hid_t scale = references[i].len > 0 ? H5Rdereference2(file, H5P_DEFAULT, H5R_OBJECT, references[i].p) : -1;
-        if (scale >= 0) take_scale(scale, &axes[i]);
+        if (scale >= 0) take_scale(file, scale, &axes[i]);
         if (scale >= 0) H5Oclose(scale);
     }
     if (good) H5Dvlen_reclaim(wanted, space, H5P_DEFAULT, references);

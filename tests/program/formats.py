@@ -41,7 +41,8 @@ def another_shape_than_the_files_is_refused(folder):
     folder.save("frame_1.npy", cube())
     same(folder.run(), expected, [0], "the file's shape")
     turned = "series.scan_shape=[7,6]"
-    refused(folder, "the job's series.scan_shape is 7 x 6 = 42, but the file says a scan of 6 x 7 = 42 positions (shape of the array)", "series.scan_shape_override",
+    refused(folder, "the job's series.scan_shape is 7 x 6 = 42, but the file says a scan of 6 x 7 = 42 positions (shape of the array)",
+            "series.scan_shape_override",
             settings=[turned])
     says(folder.call("run", turned, status=4, ranks=3), "but the file says a scan of 6 x 7")
     text = folder.call("check", turned, "series.scan_shape_override=true")
@@ -150,6 +151,20 @@ def named_axes_in_the_wrong_order_are_refused(folder):
         folder.call("check")
     write(recording(1).transpose(1, 2, 0), labels(["ky", "kx", "position"]))
     refused(folder, "ky, kx, position")
+
+
+def steps_of_scales_are_used(folder):
+    folder.save_job(job_without("scan_step_A", "detector_pitch_mrad"))
+    with h5py.File(folder.path / "a.h5", "w") as file:
+        data = file.create_dataset("data", data=cube())
+        for i, (name, step, unit) in enumerate((("y", 0.05, "nm"), ("x", 0.05, "nm"), ("qy", 3.0, "mrad"), ("qx", 3.0, "mrad"))):
+            file[name] = numpy.arange(data.shape[i]) * step
+            file[name].attrs["units"] = unit
+            file[name].make_scale(name)
+            data.dims[i].attach_scale(file[name])
+    optics = json.loads(folder.run().optics["used"])
+    for name, value in (("scan_step_A", 0.5), ("detector_pitch_mrad", 3.0)):
+        check(all(abs(found - value) <= 1e-9 for found in optics[name]), f"{name} is {optics[name]}, expected {value}")
 
 
 def emd(folder, calibration=None, names=None):
@@ -289,5 +304,6 @@ def jobs_are_utf8(folder):
 
 
 sys.exit(main([another_shape_than_the_files_is_refused, one_of_three_with_another_shape_fails_alone, hyperspy_axes_are_used,
-               signal_axes_in_front_are_refused, named_axes_in_the_wrong_order_are_refused, frequencies_become_angles_with_the_optics_voltage,
-               orientation_is_said, emd_axes_by_name, listed_positions_are_refused, lost_frames_of_merlin, jobs_are_utf8]))
+               signal_axes_in_front_are_refused, named_axes_in_the_wrong_order_are_refused, steps_of_scales_are_used,
+               frequencies_become_angles_with_the_optics_voltage, orientation_is_said, emd_axes_by_name, listed_positions_are_refused,
+               lost_frames_of_merlin, jobs_are_utf8]))
