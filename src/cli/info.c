@@ -74,6 +74,9 @@ static void print_instrument(const ps_recording *info) {
     if (info->detector_pitch_mrad[0] > 0)
         print_line("detector pitch", "%g x %g mrad%s", info->detector_pitch_mrad[0], info->detector_pitch_mrad[1],
                    bracket(info->pitch_place, place));
+    else if (info->detector_pitch_inv_A[0] > 0)
+        print_line("detector pitch", "%g x %g 1/Angstrom%s: an angle with the optics' voltage", info->detector_pitch_inv_A[0],
+                   info->detector_pitch_inv_A[1], bracket(info->pitch_place, place));
     if (info->saturation > 0) print_line("saturation", "%g counts", info->saturation);
     if (info->acquisition_time[0]) print_line("acquired", "%s", info->acquisition_time);
 }
@@ -81,7 +84,8 @@ static void print_instrument(const ps_recording *info) {
 /* What the file does not say; the semiangle no file does. */
 static void print_untold(const ps_recording *info) {
     const char *const names[] = {"voltage", "scan step", "detector pitch"};
-    const bool told[] = {info->voltage_V > 0, info->scan_step_A[0] > 0, info->detector_pitch_mrad[0] > 0};
+    const bool told[] = {info->voltage_V > 0, info->scan_step_A[0] > 0,
+                         info->detector_pitch_mrad[0] > 0 || info->detector_pitch_inv_A[0] > 0};
     char list[64] = "semiangle";
     for (int i = 0; i < 3; i++)
         if (!told[i]) snprintf(list + strlen(list), sizeof list - strlen(list), ", %s", names[i]);

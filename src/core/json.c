@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "core/utf8.h"
 
 enum { POINTER_TEXT = 512, FOUND_TEXT = 96, MESSAGE_TEXT = 640 };
 static const double largest_exact_integer = 9007199254740992.0; /* 2^53: beyond it a double skips integers */
@@ -70,10 +71,22 @@ static const char *find_escaped_nul(const char *text) {
     return NULL;
 }
 
+/* JSON is UTF-8; other bytes would go as they are into file names and outputs. */
+static ps_code check_encoding(const char *text, size_t bytes, const char *what, ps_error *error) {
+    const char *other = ps_utf8_other_mark(text, bytes), *bad = ps_utf8_find_bad(text, bytes);
+    char problem[128];
+    if (other) return PS_FAIL(error, PS_E_JOB, "%s: begins with the byte order mark of %s; expected UTF-8: save it as UTF-8", what, other);
+    if (!bad) return PS_OK;
+    snprintf(problem, sizeof problem, "byte %zu of the text (0x%02X) is not UTF-8; save it as UTF-8", (size_t)(bad - text),
+             (unsigned)(unsigned char)*bad);
+    return fail_at(text, bad, what, problem, error);
+}
+
 ps_code ps_json_parse(const char *text, size_t bytes, const char *what, cJSON **json, ps_error *error) {
     const char *end = text + bytes, *at = NULL, *nul = memchr(text, 0, bytes);
     *json = NULL;
-    if (nul) return fail_at(text, nul, what, "a NUL character; expected JSON text", error);
+    PS_TRY(check_encoding(text, bytes, what, error));
+    if (nul) return fail_at(text, nul, what, "a NUL character; expected JSON text in UTF-8", error);
     const char *escaped_nul = find_escaped_nul(text);
     if (escaped_nul) return fail_at(text, escaped_nul, what, "\\u0000 is not allowed", error);
     cJSON *parsed = cJSON_ParseWithLengthOpts(text, bytes, &at, false);

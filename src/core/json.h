@@ -23,8 +23,9 @@ typedef struct ps_json {
     const char *where;            /* root only: what messages call the document, or the pointer of what was handed over */
 } ps_json;
 
-/* Strict parse: comments (with a hint), trailing text, duplicate keys, numbers beyond double and NUL characters are refused, with line and
- * column where they are known. what: the document's name in messages. Owned by the caller: cJSON_Delete. */
+/* Strict parse: text that is not UTF-8 (a mark of UTF-8 in front is allowed), comments (with a hint), trailing text, duplicate keys,
+ * numbers beyond double and NUL characters are refused, with line and column where they are known. what: the document's name in messages.
+ * Owned by the caller: cJSON_Delete. */
 ps_code ps_json_parse(const char *text, size_t bytes, const char *what, cJSON **json, ps_error *error);
 
 ps_json ps_json_root(const cJSON *value, const char *where);

@@ -8,7 +8,16 @@
 #include <string.h>
 
 enum { FIELD_BYTES = 64 };
-enum { FIELD_HEADER_BYTES = 2, FIELD_CHIPS = 3, FIELD_COLUMNS = 4, FIELD_ROWS = 5, FIELD_TYPE = 6, FIELD_LAYOUT = 7, FIELD_TIME = 9 };
+enum {
+    FIELD_NUMBER = 1,
+    FIELD_HEADER_BYTES = 2,
+    FIELD_CHIPS = 3,
+    FIELD_COLUMNS = 4,
+    FIELD_ROWS = 5,
+    FIELD_TYPE = 6,
+    FIELD_LAYOUT = 7,
+    FIELD_TIME = 9
+};
 
 /* Copies field number `index` of a comma-separated text without blanks around it; false: not there or too long. */
 static bool get_field(const char *text, size_t n_bytes, int index, char field[FIELD_BYTES]) {
@@ -92,6 +101,7 @@ ps_code ps_mib_parse(const char *name, const char *text, size_t n_bytes, ps_mib_
         return PS_FAIL(error, PS_E_INPUT, "%s: the MIB header does not say how many chips, columns and rows there are (1 to %d)", name,
                        MOST_PIXELS);
     header->n_chips = (int)chips;
+    if (!get_number(text, n_bytes, FIELD_NUMBER, 0, INT64_MAX / 2, &header->number)) header->number = -1;
     PS_TRY(parse_type(name, text, n_bytes, header, error));
     char layout[FIELD_BYTES] = "";
     if (get_field(text, n_bytes, FIELD_LAYOUT, layout)) snprintf(header->layout, sizeof header->layout, "%.15s", layout);
@@ -102,12 +112,47 @@ ps_code ps_mib_parse(const char *name, const char *text, size_t n_bytes, ps_mib_
     return PS_OK;
 }
 
-static int64_t value_behind(const char *text, const char *key) {
-    const char *at = strstr(text, key);
-    return at ? strtoll(at + strlen(key), NULL, 10) : 0;
+/* Letters and digits of a key in lower case: without blanks, signs and what stands in brackets. */
+static void reduce_key(const char *key, size_t n_bytes, char reduced[FIELD_BYTES]) {
+    size_t n = 0;
+    for (size_t i = 0; i < n_bytes && key[i] != '(' && n + 1 < FIELD_BYTES; i++)
+        if (isalnum((unsigned char)key[i])) reduced[n++] = (char)tolower((unsigned char)key[i]);
+    reduced[n] = '\0';
 }
 
-void ps_mib_parse_companion(const char *text, int64_t *n_frames, int64_t *frames_per_trigger) {
-    *n_frames = value_behind(text, "Frames in Acquisition (Number):");
-    *frames_per_trigger = value_behind(text, "Frames per Trigger (Number):");
+static int64_t parse_positive(const char *text) {
+    char *end = NULL;
+    text += strspn(text, " \t");
+    errno = 0;
+    long long value = isdigit((unsigned char)*text) ? strtoll(text, &end, 10) : 0;
+    return !errno && end && strchr(" \t\r\n", *end) && value <= INT32_MAX ? value : 0;
+}
+
+static void take_line(const char *key, const char *value, ps_mib_companion *c) {
+    static const char *const rows[] = {"scany", "scansizey", "scanrows", "scanheight", "scanpixelsy", "nscany", "scanlines"};
+    static const char *const columns[] = {"scanx", "scansizex", "scancolumns", "scanwidth", "scanpixelsx", "nscanx", "pointsperline"};
+    int64_t number = parse_positive(value);
+    if (strcmp(key, "framesinacquisition") == 0) c->n_frames = number;
+    if (strcmp(key, "framespertrigger") == 0) c->frames_per_trigger = number;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (strcmp(key, rows[i]) == 0) c->scan_rows = number;
+        if (strcmp(key, columns[i]) == 0) c->scan_columns = number;
+    }
+}
+
+void ps_mib_parse_companion(const char *text, ps_mib_companion *companion) {
+    *companion = (ps_mib_companion){0};
+    for (const char *line = text; *line;) {
+        size_t n = strcspn(line, "\n"), key_bytes = strcspn(line, ":=,\t\n");
+        const char *open = memchr(line, '(', key_bytes);
+        if (open) { /* explanations in brackets hold commas */
+            const char *close = memchr(open, ')', n - (size_t)(open - line));
+            if (close) key_bytes = (size_t)(close - line) + strcspn(close, ":=\t\n");
+        }
+        char key[FIELD_BYTES];
+        reduce_key(line, key_bytes, key);
+        if (key_bytes < n) take_line(key, line + key_bytes + 1 + strspn(line + key_bytes + 1, ":= \t"), companion);
+        line += n + (line[n] == '\n');
+    }
+    if (companion->scan_rows <= 0 || companion->scan_columns <= 0) companion->scan_rows = companion->scan_columns = 0;
 }

@@ -156,9 +156,19 @@ static ps_code does_not_fit(const ps_reader *inner, const ps_reader_options *o, 
                    rows * (columns + o->flyback) * repeats, (rows * (columns + o->flyback) - o->flyback) * repeats);
 }
 
+static int64_t repeats_of(const ps_reader_options *o) {
+    return o->repeats > 1 ? o->repeats : 1;
+}
+
+bool ps_positions_fit(const ps_reader_options *o, int64_t rows, int64_t columns, int64_t n) {
+    int64_t row = 0, all = 0, left = n - o->skip_leading - o->skip_trailing;
+    if (__builtin_mul_overflow(columns + o->flyback, repeats_of(o), &row) || __builtin_mul_overflow(rows, row, &all)) return false;
+    return left == all || left == all - o->flyback * repeats_of(o);
+}
+
 static ps_code check_fit(const ps_reader *inner, const ps_reader_options *o, int64_t rows, int64_t columns, ps_error *error) {
     enum { MOST = 1 << 30 }; /* keeps the products below 2^63 */
-    int64_t repeats = o->repeats > 1 ? o->repeats : 1, row = 0, all = 0;
+    int64_t repeats = repeats_of(o), row = 0, all = 0;
     bool sane = o->skip_leading >= 0 && o->skip_trailing >= 0 && o->flyback >= 0 && o->repeats >= 0 && o->skip_leading < MOST &&
                 o->skip_trailing < MOST && o->flyback < MOST && repeats < MOST;
     if (!sane)
@@ -171,8 +181,51 @@ static ps_code check_fit(const ps_reader *inner, const ps_reader_options *o, int
                        "%s: skipped, flyback, repeated or serpentine positions need the scan's shape: give series.scan_shape", inner->path);
     if (__builtin_mul_overflow(columns + o->flyback, repeats, &row) || __builtin_mul_overflow(rows, row, &all))
         return PS_FAIL(error, PS_E_INPUT, "%s: a scan of %" PRId64 " x %" PRId64 " is too large", inner->path, rows, columns);
-    int64_t left = inner->info.n_positions - o->skip_leading - o->skip_trailing;
-    return left == all || left == all - o->flyback * repeats ? PS_OK : does_not_fit(inner, o, rows, columns, repeats, error);
+    if (ps_positions_fit(o, rows, columns, inner->info.n_positions)) return PS_OK;
+    return does_not_fit(inner, o, rows, columns, repeats, error);
+}
+
+/* Skipped frames that are whole rows of the file's own scan. */
+static bool skips_rows(const ps_reader_options *o, int64_t rows, int64_t columns) {
+    if (o->skip_leading % columns != 0 || o->skip_trailing % columns != 0) return false;
+    return rows - (o->skip_leading + o->skip_trailing) / columns == o->scan_rows;
+}
+
+/* Whether a file that says rows x columns means the options' scan. */
+static bool means_the_same(const ps_recording *info, const ps_reader_options *o) {
+    enum { MOST = 1 << 30 };
+    int64_t rows = info->scan_rows, columns = info->scan_columns, repeats = repeats_of(o), line = 0;
+    if (rows == o->scan_rows && columns == o->scan_columns) return true;
+    if ((rows == 1 || columns == 1) && o->scan_rows > 1 && o->scan_columns > 1) return true; /* a list */
+    if (o->flyback < 0 || o->flyback > MOST || __builtin_mul_overflow(o->scan_columns + o->flyback, repeats, &line)) return false;
+    if (repeats > 1 && columns == repeats && rows == o->scan_rows * (o->scan_columns + o->flyback)) return true; /* one after the other */
+    if (columns != line) return false;
+    bool early_end = rows > o->scan_rows && ps_positions_fit(o, o->scan_rows, o->scan_columns, info->n_positions);
+    return rows == o->scan_rows || skips_rows(o, rows, columns) || early_end || (o->allow_partial && rows < o->scan_rows);
+}
+
+static int64_t product(int64_t rows, int64_t columns) {
+    int64_t n = 0;
+    return __builtin_mul_overflow(rows, columns, &n) ? INT64_MAX : n;
+}
+
+ps_code ps_positions_check_shape(ps_reader *reader, const ps_reader_options *o, ps_error *error) {
+    const ps_recording *info = &reader->info;
+    if (o->scan_rows <= 0 || o->scan_columns <= 0 || info->scan_rows <= 0 || info->scan_columns <= 0 || means_the_same(info, o))
+        return PS_OK;
+    if (!o->shape_override)
+        return PS_FAIL(error, PS_E_INPUT,
+                       "%s: the job's series.scan_shape is %" PRId64 " x %" PRId64 " = %" PRId64 ", but the file says a scan of %" PRId64
+                       " x %" PRId64 " = %" PRId64
+                       " positions (%s); leave series.scan_shape out, or set series.scan_shape_override to true "
+                       "if the file is wrong",
+                       reader->path, o->scan_rows, o->scan_columns, product(o->scan_rows, o->scan_columns), info->scan_rows,
+                       info->scan_columns, product(info->scan_rows, info->scan_columns), info->scan_place);
+    ps_reader_note(reader,
+                   "warning: the file says a scan of %" PRId64 " x %" PRId64 " (%s); the job's %" PRId64 " x %" PRId64
+                   " is taken instead (series.scan_shape_override)",
+                   info->scan_rows, info->scan_columns, info->scan_place, o->scan_rows, o->scan_columns);
+    return PS_OK;
 }
 
 static void describe(mapped_reader *r, int64_t rows, int64_t columns) {
@@ -196,7 +249,7 @@ ps_code ps_positions_wrap(ps_reader **reader, const ps_reader_options *o, ps_err
     r->base.inner = *reader;
     r->skip = o->skip_leading;
     r->flyback = o->flyback;
-    r->repeats = o->repeats > 1 ? o->repeats : 1;
+    r->repeats = repeats_of(o);
     r->serpentine = o->serpentine;
     describe(r, rows, columns);
     ps_reader_note(*reader,

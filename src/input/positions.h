@@ -17,6 +17,13 @@ bool ps_positions_asked(const ps_reader_options *options);
  * marker among the repeats makes the sum a marker. */
 ps_code ps_positions_wrap(ps_reader **reader, const ps_reader_options *options, ps_error *error);
 
+/* Refuses the options' scan shape where the file says another one that flyback, repeats, skipped frames or an early end do not account
+ * for; a file whose positions are a plain list (1 x n, n x 1) says none. With shape_override a note says it. Before any wrapping. */
+ps_code ps_positions_check_shape(ps_reader *reader, const ps_reader_options *options, ps_error *error);
+
+/* Whether n detector frames are a scan of rows x columns with the options' skipped frames, flyback and repeats. */
+bool ps_positions_fit(const ps_reader_options *options, int64_t rows, int64_t columns, int64_t n);
+
 /* The type in which `repeats` counts of dtype are summed. */
 ps_dtype ps_positions_sum_dtype(ps_dtype dtype, int64_t repeats);
 

@@ -19,13 +19,25 @@
 #include "input/scan_hint.h"
 #include "input/screen.h"
 #include "input/source.h"
+#include "optics/optics.h"
 
 static const ps_reader_ops *const formats[] = {&ps_reader_dectris, &ps_reader_emd, &ps_reader_hdf5,
                                                &ps_reader_npy,     &ps_reader_mib, &ps_reader_empad};
 enum { N_FORMATS = sizeof formats / sizeof *formats };
 
 void ps_recording_clear(ps_recording *info) {
-    *info = (ps_recording){.voltage_V = NAN, .scan_step_A = {NAN, NAN}, .detector_pitch_mrad = {NAN, NAN}, .saturation = NAN};
+    *info = (ps_recording){.voltage_V = NAN,
+                           .scan_step_A = {NAN, NAN},
+                           .detector_pitch_mrad = {NAN, NAN},
+                           .saturation = NAN,
+                           .detector_pitch_inv_A = {NAN, NAN}};
+}
+
+void ps_recording_pitch(const ps_recording *info, double voltage_V, double pitch_mrad[2]) {
+    bool as_frequency = info->detector_pitch_inv_A[0] > 0 && voltage_V > 0;
+    for (int axis = 0; axis < 2; axis++)
+        pitch_mrad[axis] =
+            as_frequency ? info->detector_pitch_inv_A[axis] * ps_wavelength_A(voltage_V) * 1e3 : info->detector_pitch_mrad[axis];
 }
 
 /* Files that lie beside recordings, by how they begin. */
@@ -88,6 +100,7 @@ ps_code ps_reader_open(const char *source, const ps_reader_options *options, ps_
     PS_GO(check_memory(parts.path, code, error));
     code = ops->open(parts.path, parts.dataset, options, reader, error);
     PS_GO(check_memory(parts.path, code, error));
+    PS_GO(ps_positions_check_shape(*reader, options, error));
     if (options->allow_partial) PS_GO(ps_partial_wrap(reader, ps_positions_needed(options), error));
     if (options->saturation > 0) (*reader)->info.saturation = options->saturation;
     if (options->exclude_invalid) PS_GO(ps_clean_wrap(reader, error));

@@ -16,6 +16,7 @@
 /* What a job says of its recordings; zeros say nothing. docs/input.md. */
 typedef struct {
     int64_t scan_rows, scan_columns;
+    bool shape_override;                 /* scan_rows and scan_columns hold although the file says another scan, or a list of positions */
     int64_t skip_leading, skip_trailing; /* detector frames at both ends that belong to no scan position */
     int64_t flyback;                     /* positions behind each scan row that are not part of it */
     int64_t repeats;                     /* detector frames per position, which are summed; 0 or 1: one */
@@ -54,9 +55,14 @@ typedef struct {
     /* where the file says it: "/entry/instrument/beam/incident_energy", "dim0", ...; empty: it does not */
     char voltage_place[80], scan_place[80], step_place[80], pitch_place[80];
     char scan_doubt[200]; /* why the frames must not be taken for a square: what the file says instead; empty: they may */
+    /* a detector pixel where the file gives it as a spatial frequency, which a voltage makes an angle; NAN: it does not. At pitch_place. */
+    double detector_pitch_inv_A[2];
 } ps_recording;
 
 void ps_recording_clear(ps_recording *info); /* says nothing: 0, "" and NAN */
+/* What the recording says of the detector's pitch: a spatial frequency times the wavelength at voltage_V (NAN: not known), else the angle
+ * that it gives. pitch_mrad: rows, columns; NAN: nothing. */
+void ps_recording_pitch(const ps_recording *info, double voltage_V, double pitch_mrad[2]);
 
 typedef struct ps_reader ps_reader;
 

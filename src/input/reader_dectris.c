@@ -7,6 +7,7 @@
 #include "input/dectris_metadata.h"
 #include "input/hdf5_util.h"
 #include "input/partial.h"
+#include "input/probe_list.h"
 #include "input/reader_formats.h"
 #include "input/reader_hdf5_common.h"
 
@@ -71,6 +72,7 @@ static ps_code open_master(const char *path, const char *dataset, const ps_reade
     snprintf(r->base.info.format, sizeof r->base.info.format, "Dectris master");
     PS_GO(ps_hdf5_open(path, &file, error));
     PS_GO(read_master(r, file, options, error));
+    PS_GO(ps_probe_list_check(&r->base, file, options, error));
     *reader = &r->base;
     r = NULL;
 done:

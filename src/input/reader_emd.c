@@ -7,15 +7,17 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "input/axis_order.h"
+#include "input/hdf5_axes.h"
 #include "input/hdf5_behind.h"
+#include "input/hdf5_flag.h"
 #include "input/hdf5_util.h"
 #include "input/name_list.h"
+#include "input/probe_list.h"
 #include "input/reader_formats.h"
 #include "input/reader_hdf5_common.h"
-#include "input/units.h"
-#include "optics/optics.h"
 
-enum { PATH_BYTES = 512 };
+enum { PATH_BYTES = PS_PLACE_BYTES };
 
 static bool has_rank(hid_t location, const char *path, int rank) {
     hid_t dataset = H5Dopen2(location, path, H5P_DEFAULT);
@@ -98,85 +100,57 @@ static ps_code choose_cube(const char *path, hid_t file, const char *dataset, ch
     return code;
 }
 
-/* A number with its unit and where it stands. */
-typedef struct {
-    double value; /* NAN: not there */
-    char unit[32], place[PATH_BYTES];
-} quantity;
-
-/* The spacing of axis 0 ... 3 from its dim dataset. */
-static quantity read_axis(hid_t file, const char *group, int axis) {
-    quantity q = {.value = NAN};
+/* Name and spacing of axis 0 ... 3 from its dim dataset. */
+static void read_axis(hid_t file, const char *group, int number, ps_axis *axis) {
+    ps_quantity *q = &axis->step;
     double values[2];
     char first[PATH_BYTES];
+    ps_axis_clear(axis);
     snprintf(first, sizeof first, "%s/dim0", group);
-    int number = ps_hdf5_exists(file, first) ? axis : axis + 1;
-    if (snprintf(q.place, sizeof q.place, "%s/dim%d", group, number) >= PATH_BYTES) return q;
-    if (ps_hdf5_numbers(file, q.place, 2, values)) q.value = fabs(values[1] - values[0]);
-    ps_hdf5_attribute_text(file, q.place, "units", q.unit, sizeof q.unit);
-    return q;
+    if (!ps_hdf5_exists(file, first)) number++;
+    if (snprintf(q->place, sizeof q->place, "%s/dim%d", group, number) >= (int)sizeof q->place) return;
+    if (ps_hdf5_numbers(file, q->place, 2, values)) q->value = fabs(values[1] - values[0]);
+    ps_hdf5_attribute_text(file, q->place, "units", q->unit, sizeof q->unit);
+    ps_hdf5_attribute_text(file, q->place, "name", axis->name, sizeof axis->name);
+}
+
+/* A number of a calibration group, as dataset or attribute; false: not there. */
+static bool read_number(hid_t file, const char *group, const char *name, double *value) {
+    char place[PATH_BYTES];
+    snprintf(place, sizeof place, "%s/%s", group, name);
+    return ps_hdf5_number(file, place, value) || ps_hdf5_attribute_number(file, group, name, value);
 }
 
 /* "R_pixel_size" and "R_pixel_units" of a calibration group, as datasets or attributes. */
-static quantity read_calibration(hid_t file, const char *group, const char *size, const char *units) {
-    quantity q = {.value = NAN};
+static ps_quantity read_calibration(hid_t file, const char *group, const char *size, const char *units) {
+    ps_quantity q = {.value = NAN};
     char unit_path[PATH_BYTES];
     snprintf(q.place, sizeof q.place, "%s/%s", group, size);
     snprintf(unit_path, sizeof unit_path, "%s/%s", group, units);
-    if (!ps_hdf5_number(file, q.place, &q.value)) ps_hdf5_attribute_number(file, group, size, &q.value);
+    read_number(file, group, size, &q.value);
     if (!ps_hdf5_text(file, unit_path, q.unit, sizeof q.unit)) ps_hdf5_attribute_text(file, group, units, q.unit, sizeof q.unit);
     return q;
 }
 
-static double in_A(const quantity *q) {
-    return q->value > 0 ? q->value * ps_unit_length_A(q->unit) : NAN;
-}
-
-static double in_mrad(const quantity *q, double voltage_V) {
-    double angle = ps_unit_angle_mrad(q->unit), reciprocal = ps_unit_reciprocal_inv_A(q->unit);
-    if (!(q->value > 0)) return NAN;
-    if (!isnan(angle)) return q->value * angle;
-    return voltage_V > 0 ? q->value * reciprocal * ps_wavelength_A(voltage_V) * 1e3 : NAN;
-}
-
-/* Some programs write Angstrom under the name nm. */
-static void check_nm(ps_reader *reader, const quantity *q, double step_A) {
-    enum { LONGEST_STEP_A = 50 };
-    if (ps_unit_length_A(q->unit) == 10 && step_A > LONGEST_STEP_A)
-        ps_reader_note(reader, "warning: %s says a scan step of %g nm; was %g Angstrom meant? Give the scan step in the optics if so",
-                       q->place, q->value, q->value);
-}
-
-static void take_step(ps_reader *reader, const quantity rows_columns[2]) {
-    ps_recording *info = &reader->info;
-    double step[2] = {in_A(&rows_columns[0]), in_A(&rows_columns[1])};
-    if (!isnan(info->scan_step_A[0]) || isnan(step[0]) || isnan(step[1])) return;
-    memcpy(info->scan_step_A, step, sizeof step);
-    snprintf(info->step_place, sizeof info->step_place, "%.79s", rows_columns[0].place);
-    check_nm(reader, &rows_columns[0], step[0]);
-}
-
-static void take_pitch(ps_reader *reader, const quantity rows_columns[2]) {
-    ps_recording *info = &reader->info;
-    double pitch[2] = {in_mrad(&rows_columns[0], info->voltage_V), in_mrad(&rows_columns[1], info->voltage_V)};
-    static const char no_angle[] = "without a voltage in the file this is no angle";
-    bool reciprocal = !isnan(ps_unit_reciprocal_inv_A(rows_columns[0].unit)) && rows_columns[0].value > 0;
-    if (isnan(pitch[0]) && reciprocal && !strstr(ps_reader_notes(reader), no_angle)) /* said once, of the first place */
-        ps_reader_note(reader, "%s: a detector pixel is %g %s; %s", rows_columns[0].place, rows_columns[0].value, rows_columns[0].unit,
-                       no_angle);
-    if (!isnan(info->detector_pitch_mrad[0]) || isnan(pitch[0]) || isnan(pitch[1])) return;
-    memcpy(info->detector_pitch_mrad, pitch, sizeof pitch);
-    snprintf(info->pitch_place, sizeof info->pitch_place, "%.79s", rows_columns[0].place);
-}
-
-/* Files that keep the detector's axes in front of the scan's say so in their units. */
-static ps_code refuse_detector_first(const ps_reader *reader, const quantity axes[4], ps_error *error) {
-    bool detector_first = !isnan(ps_unit_reciprocal_inv_A(axes[0].unit)) || !isnan(ps_unit_angle_mrad(axes[0].unit));
-    if (!detector_first || isnan(ps_unit_length_A(axes[2].unit))) return PS_OK;
-    return PS_FAIL(error, PS_E_INPUT,
-                   "%s: its axes are detector row, detector column, scan row, scan column (units %s and %s); expected the scan's axes "
-                   "first: save it transposed",
-                   reader->path, axes[0].unit, axes[2].unit);
+/* How the scan's axes are turned and mirrored against the detector's: told, because the optics decide it. */
+static void note_orientation(ps_reader *reader, hid_t file, const char *group) {
+    double degrees = 0, other = 0;
+    bool flip = false;
+    char place[PATH_BYTES];
+    if (snprintf(place, sizeof place, "%s/QR_flip", group) >= PATH_BYTES) return;
+    if (read_number(file, group, "QR_rotation_degrees", &degrees)) {
+        if (degrees != 0)
+            ps_reader_note(reader, "warning: %s says QR_rotation_degrees %g: not used, the optics' rotation_deg is", group, degrees);
+    } else if (read_number(file, group, "QR_rotation", &other) && other != 0)
+        ps_reader_note(reader,
+                       "warning: %s says QR_rotation %g (degrees in older, radians in newer versions of py4DSTEM): not used, the optics' "
+                       "rotation_deg is",
+                       group, other);
+    if ((ps_hdf5_flag(file, place, NULL, &flip) || ps_hdf5_flag(file, group, "QR_flip", &flip)) && flip)
+        ps_reader_note(reader,
+                       "warning: %s says that detector and scan axes are flipped (QR_flip): not used, the optics' detector_transpose and "
+                       "detector_flip are",
+                       group);
 }
 
 /* A dataset called like an accelerating voltage, wherever it is. */
@@ -216,27 +190,33 @@ static void read_voltage(ps_reader *reader, hid_t file) {
     memcpy(reader->info.voltage_place, s.place, sizeof s.place);
 }
 
+/* Where calibrations of the cube in `group` are kept, the most special place last; number 0 ... 2. */
+static void calibration_place(const char *group, const char *root, int number, char place[PATH_BYTES]) {
+    if (number == 2)
+        snprintf(place, PATH_BYTES, "/4DSTEM_experiment/metadata/metadata_0/calibration");
+    else
+        snprintf(place, PATH_BYTES, "%s/metadatabundle/calibration", number == 0 ? root : group);
+}
+
 static ps_code read_metadata(ps_reader *reader, hid_t file, const char *cube, ps_error *error) {
-    quantity axes[4];
+    ps_axis axes[4];
     ps_code code = PS_OK;
     char *group = ps_path_directory(cube), *root = group ? ps_path_directory(group) : NULL;
     PS_GO_ALLOC(error, root);
-    for (int i = 0; i < 4; i++) axes[i] = read_axis(file, group, i);
-    PS_GO(refuse_detector_first(reader, axes, error));
+    for (int i = 0; i < 4; i++) read_axis(file, group, i, &axes[i]);
+    PS_GO(ps_axis_order_check(reader, axes, 4, group, error));
     read_voltage(reader, file);
     for (int i = 0; i < 3; i++) {
         char place[PATH_BYTES];
-        if (i == 2)
-            snprintf(place, sizeof place, "/4DSTEM_experiment/metadata/metadata_0/calibration");
-        else
-            snprintf(place, sizeof place, "%s/metadatabundle/calibration", i == 0 ? root : group);
-        quantity step = read_calibration(file, place, "R_pixel_size", "R_pixel_units"),
-                 pitch = read_calibration(file, place, "Q_pixel_size", "Q_pixel_units");
-        take_step(reader, (quantity[2]){step, step});
-        take_pitch(reader, (quantity[2]){pitch, pitch});
+        calibration_place(group, root, i, place);
+        ps_quantity step = read_calibration(file, place, "R_pixel_size", "R_pixel_units"),
+                    pitch = read_calibration(file, place, "Q_pixel_size", "Q_pixel_units");
+        ps_calibration_take_step(reader, (ps_quantity[2]){step, step});
+        ps_calibration_take_pitch(reader, (ps_quantity[2]){pitch, pitch});
+        if (i != 1 || strcmp(root, group) != 0) note_orientation(reader, file, place);
     }
-    take_step(reader, axes);
-    take_pitch(reader, axes + 2);
+    ps_axis_take_steps(reader, axes, 4);
+    PS_GO(ps_hdf5_axes_take(reader, file, cube, error));
 done:
     free(root);
     free(group);
@@ -257,6 +237,7 @@ static ps_code open_cube(const char *path, const char *dataset, const ps_reader_
     PS_GO(ps_segments_add(&r->segments, path, cube, &r->base.info, error));
     ps_hdf5_note(path, 0, 0); /* the cube may be linked from another file */
     PS_GO(read_metadata(&r->base, file, cube, error));
+    PS_GO(ps_probe_list_check(&r->base, file, options, error));
     *reader = &r->base;
     r = NULL;
 done:

@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "input/hdf5_axes.h"
 #include "input/hdf5_behind.h"
 #include "input/hdf5_util.h"
 #include "input/linked_file.h"
 #include "input/name_list.h"
+#include "input/probe_list.h"
 #include "input/reader_formats.h"
 #include "input/reader_hdf5_common.h"
 #include "input/series.h"
@@ -111,15 +113,16 @@ static ps_code open_dataset(const char *path, const char *dataset, const ps_read
     char *found = NULL;
     ps_hdf5_lock();
     PS_GO(ps_hdf5_reader_create(&ps_reader_hdf5, path, &r, error));
-    if (!dataset) {
-        PS_GO(ps_hdf5_open(path, &file, error));
-        PS_GO(find_only_dataset(path, file, &found, error));
-    }
+    PS_GO(ps_hdf5_open(path, &file, error));
+    if (!dataset) PS_GO(find_only_dataset(path, file, &found, error));
     snprintf(r->base.info.format, sizeof r->base.info.format, "HDF5");
     r->segments.allow_partial = options->allow_partial;
     r->segments.channels = options->channel > 0;
     r->segments.channel = options->channel;
     PS_GO(ps_segments_add(&r->segments, path, dataset ? dataset : found, &r->base.info, error));
+    ps_hdf5_note(path, 0, 0); /* the dataset may be linked from another file */
+    if (!r->segments.channels) PS_GO(ps_hdf5_axes_take(&r->base, file, dataset ? dataset : found, error));
+    PS_GO(ps_probe_list_check(&r->base, file, options, error));
     if (!dataset) note_master(&r->base);
     *reader = &r->base;
     r = NULL;

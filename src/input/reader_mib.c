@@ -1,6 +1,6 @@
 /* Merlin .mib files: frames one after the other, each behind a text header "MQ1,number,header bytes,chips,columns,rows,type,layout,...".
- * Counts are big endian; U08, U16, U32 hold counters of 1 and 6, 12, 24 bits. What the .hdr file beside it tells of triggers gives the
- * scan's shape when frames came line by line. */
+ * Counts are big endian; U08, U16, U32 hold counters of 1 and 6, 12, 24 bits. Each header has the frame's number: jumps are lost frames.
+ * The .hdr file beside it gives the scan's shape, or tells that frames came line by line. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,7 +14,9 @@
 #include "input/byte_order.h"
 #include "input/file_list.h"
 #include "input/file_read.h"
+#include "input/frame_numbers.h"
 #include "input/mib.h"
+#include "input/partial.h"
 #include "input/reader_formats.h"
 
 typedef struct {
@@ -22,6 +24,7 @@ typedef struct {
     ps_mib_header header; /* of the first frame */
     int descriptor;
     int64_t frame_bytes; /* header and counts */
+    ps_frame_numbers numbers;
 } mib_reader;
 
 static bool probe(const char *path, const char *dataset) {
@@ -32,30 +35,115 @@ static bool probe(const char *path, const char *dataset) {
 static void close_reader(ps_reader *reader) {
     mib_reader *r = (mib_reader *)reader;
     if (r->descriptor >= 0) close(r->descriptor);
+    ps_frame_numbers_free(&r->numbers);
     free(r->base.path);
     free(r);
 }
 
-/* Scan rows and columns from the .hdr file, when it says that each trigger started a line of frames. */
-static void read_companion(mib_reader *r) {
-    ps_recording *info = &r->base.info;
+/* The .hdr file beside the recording: "" when there is none. */
+static void read_companion(mib_reader *r, ps_mib_companion *companion) {
     const char *dot = strrchr(r->base.path, '.');
     char *path = ps_text_format("%.*s.hdr", dot ? (int)(dot - r->base.path) : (int)strlen(r->base.path), r->base.path), *text = NULL;
-    int64_t frames = 0, per_trigger = 0;
+    *companion = (ps_mib_companion){0};
     if (path && access(path, R_OK) == 0 && ps_text_read_file(path, &text, NULL, NULL) == PS_OK) {
         ps_file_list_add(&r->base.files, path, NULL);
-        ps_mib_parse_companion(text, &frames, &per_trigger);
-        if (frames > 0 && frames != info->n_positions)
-            ps_reader_note(&r->base, "warning: %s says %" PRId64 " frames in the acquisition, the recording holds %" PRId64, path, frames,
-                           info->n_positions);
-        else if (per_trigger > 1 && frames > 0 && frames % per_trigger == 0) {
-            info->scan_rows = frames / per_trigger;
-            info->scan_columns = per_trigger;
-            snprintf(info->scan_place, sizeof info->scan_place, "frames per trigger in the .hdr file");
-        }
+        ps_mib_parse_companion(text, companion);
     }
     free(text);
     free(path);
+}
+
+static void take_scan(ps_recording *info, int64_t rows, int64_t columns, const char *place) {
+    info->scan_rows = rows;
+    info->scan_columns = columns;
+    snprintf(info->scan_place, sizeof info->scan_place, "%s", place);
+}
+
+/* The scan's own entries; else lines of as many frames as a trigger starts. An acquisition of which frames are missing says at least how
+ * many there should be, so that what is there is not taken for a square. */
+static void describe_scan(mib_reader *r, const ps_mib_companion *c) {
+    ps_recording *info = &r->base.info;
+    int64_t frames = c->n_frames, per_trigger = c->frames_per_trigger;
+    bool by_trigger = per_trigger > 1 && frames > 0 && frames % per_trigger == 0;
+    if (frames > 0 && frames != info->n_positions)
+        ps_reader_note(&r->base, "warning: the .hdr file says %" PRId64 " frames in the acquisition, the recording holds %" PRId64, frames,
+                       info->n_positions);
+    if (c->scan_rows > 0)
+        take_scan(info, c->scan_rows, c->scan_columns, "ScanY and ScanX in the .hdr file");
+    else if (by_trigger)
+        take_scan(info, frames / per_trigger, per_trigger, "frames per trigger in the .hdr file");
+    else if (frames > 0 && frames != info->n_positions)
+        take_scan(info, 1, frames, "frames in acquisition in the .hdr file");
+    if (c->scan_rows > 0 && by_trigger && per_trigger != c->scan_columns && per_trigger != frames)
+        ps_reader_note(&r->base, "warning: the .hdr file says a scan of %" PRId64 " x %" PRId64 ", but %" PRId64 " frames per trigger",
+                       c->scan_rows, c->scan_columns, per_trigger);
+}
+
+static ps_code read_number(void *context, int64_t stored, int64_t *number, ps_error *error) {
+    enum { BYTES = 32 };
+    const mib_reader *r = context;
+    char start[BYTES + 1] = "", *end = NULL;
+    PS_TRY(ps_file_read(r->base.path, r->descriptor, stored * r->frame_bytes, BYTES, start, error));
+    if (strncmp(start, "MQ1,", 4) != 0)
+        return PS_FAIL(error, PS_E_INPUT, "%s: detector frame %" PRId64 " at byte %" PRId64 ": no MIB header (MQ1) where one should begin",
+                       r->base.path, stored, stored * r->frame_bytes);
+    *number = start[4] >= '0' && start[4] <= '9' ? strtoll(start + 4, &end, 10) : -1;
+    if (!end || *end != ',') *number = -1;
+    return PS_OK;
+}
+
+static ps_code refuse_lost(const mib_reader *r, ps_error *error) {
+    const ps_frame_numbers *n = &r->numbers;
+    return PS_FAIL(error, PS_E_INPUT,
+                   "%s: %" PRId64 " of %" PRId64 " detector frames were lost, the first at position %" PRId64
+                   ": the numbers in the frames' headers jump; series.allow_partial fills what is missing",
+                   r->base.path, n->n_lost, n->n_positions, n->first_lost);
+}
+
+static void note_numbers(mib_reader *r) {
+    const ps_frame_numbers *n = &r->numbers;
+    ps_reader *base = &r->base;
+    if (!n->numbered && base->info.n_positions > 1)
+        ps_reader_note(base, "the frames' headers do not count them: lost frames cannot be seen");
+    if (n->n_elsewhere > 0)
+        ps_reader_note(base, "warning: the first frame has the number %" PRId64 ": %" PRId64 " frames before it are not in this file",
+                       n->runs[0].number, n->n_elsewhere);
+    if (n->every > 0) ps_reader_note(base, "the frames' numbers begin again every %" PRId64 " frames", n->every);
+    if (n->n_lost > 0)
+        ps_reader_note(base,
+                       "warning: %" PRId64 " detector frames were lost, the first at position %" PRId64
+                       ", as the numbers in the frames' headers tell; they are filled from the nearest one",
+                       n->n_lost, n->first_lost);
+}
+
+/* Numbers that begin again now and then may hide lost frames; a scan that has as many positions as there are frames rules that out. */
+static ps_code check_rounds(mib_reader *r, const ps_reader_options *options, ps_error *error) {
+    const ps_frame_numbers *n = &r->numbers;
+    if (n->begins_again < 0) return PS_OK;
+    if (ps_positions_needed(options) != n->n_positions)
+        return PS_FAIL(
+            error, PS_E_INPUT,
+            "%s: the numbers in the frames' headers begin again at detector frame %" PRId64
+            ", and not at regular distances: nothing tells whether frames were lost; a series.scan_shape of as many positions as "
+            "there are frames takes them one after the other",
+            r->base.path, n->begins_again);
+    ps_reader_note(&r->base,
+                   "warning: the numbers in the frames' headers begin again at detector frame %" PRId64 ": taken one after the other",
+                   n->begins_again);
+    return PS_OK;
+}
+
+static ps_code place_frames(mib_reader *r, const ps_mib_companion *companion, const ps_reader_options *options, ps_error *error) {
+    ps_recording *info = &r->base.info;
+    int64_t needed = ps_positions_needed(options);
+    ps_frame_plan plan = {.n_expected = needed > 0 ? needed : companion->n_frames, .per_round = companion->frames_per_trigger};
+    PS_TRY(ps_frame_numbers_build(r->base.path, info->n_positions, plan, read_number, r, &r->numbers, error));
+    if (r->numbers.n_lost > 0 && !options->allow_partial) return refuse_lost(r, error);
+    PS_TRY(check_rounds(r, options, error));
+    info->n_positions = r->numbers.n_positions;
+    info->n_missing = r->numbers.n_lost;
+    note_numbers(r);
+    return PS_OK;
 }
 
 static ps_code describe(mib_reader *r, bool allow_partial, ps_error *error) {
@@ -88,6 +176,7 @@ static ps_code open_recording(const char *path, const char *dataset, const ps_re
                               ps_error *error) {
     (void)dataset;
     ps_code code = PS_OK;
+    ps_mib_companion companion;
     char start[PS_MIB_MAX_HEADER + 1] = "";
     mib_reader *r = calloc(1, sizeof *r);
     PS_GO_ALLOC(error, r);
@@ -104,7 +193,9 @@ static ps_code open_recording(const char *path, const char *dataset, const ps_re
     PS_GO(ps_file_read_some(path, r->descriptor, 0, PS_MIB_MAX_HEADER, start, &got, error));
     PS_GO(ps_mib_parse(path, start, got, &r->header, error));
     PS_GO(describe(r, options->allow_partial, error));
-    read_companion(r);
+    read_companion(r, &companion);
+    PS_GO(place_frames(r, &companion, options, error));
+    describe_scan(r, &companion);
     *reader = &r->base;
     r = NULL;
 done:
@@ -112,17 +203,17 @@ done:
     return code;
 }
 
-/* A frame's header must say what the first one said, so that nothing is read askew. */
-static ps_code check_header(const mib_reader *r, int64_t position, const char *start, size_t n, ps_error *error) {
+/* A frame's header must say what the first one said, and its own number, so that nothing is read askew. */
+static ps_code check_header(const mib_reader *r, const ps_frame_run *run, int64_t stored, const char *start, size_t n, ps_error *error) {
     ps_mib_header h;
     char name[PS_ERROR_TEXT / 2];
-    snprintf(name, sizeof name, "%s: detector frame %" PRId64 " at byte %" PRId64, r->base.path, position, position * r->frame_bytes);
+    snprintf(name, sizeof name, "%s: detector frame %" PRId64 " at byte %" PRId64, r->base.path, stored, stored * r->frame_bytes);
     PS_TRY(ps_mib_parse(name, start, n, &h, error));
-    if (h.header_bytes == r->header.header_bytes && h.rows == r->header.rows && h.columns == r->header.columns &&
-        h.dtype == r->header.dtype)
-        return PS_OK;
-    return PS_FAIL(error, PS_E_INPUT, "%s: %" PRId64 " x %" PRId64 " %s, but the first frame is %" PRId64 " x %" PRId64 " %s", name, h.rows,
-                   h.columns, ps_dtype_name(h.dtype), r->header.rows, r->header.columns, ps_dtype_name(r->header.dtype));
+    if (h.header_bytes != r->header.header_bytes || h.rows != r->header.rows || h.columns != r->header.columns ||
+        h.dtype != r->header.dtype)
+        return PS_FAIL(error, PS_E_INPUT, "%s: %" PRId64 " x %" PRId64 " %s, but the first frame is %" PRId64 " x %" PRId64 " %s", name,
+                       h.rows, h.columns, ps_dtype_name(h.dtype), r->header.rows, r->header.columns, ps_dtype_name(r->header.dtype));
+    return ps_frame_numbers_check(&r->numbers, run, r->base.path, stored, h.number, error);
 }
 
 static ps_code read_counts(ps_reader *reader, int64_t first, int64_t n, void *counts, ps_error *error) {
@@ -132,10 +223,11 @@ static ps_code read_counts(ps_reader *reader, int64_t first, int64_t n, void *co
     char *start = malloc(header + 1);
     PS_GO_ALLOC(error, start);
     for (int64_t i = 0; i < n; i++) {
-        int64_t at = (first + i) * r->frame_bytes;
+        const ps_frame_run *run = NULL;
+        int64_t stored = ps_frame_numbers_find(&r->numbers, first + i, &run), at = stored * r->frame_bytes;
         uint8_t *to = (uint8_t *)counts + (size_t)i * bytes;
         PS_GO(ps_file_read(reader->path, r->descriptor, at, header, start, error));
-        PS_GO(check_header(r, first + i, start, header, error));
+        PS_GO(check_header(r, run, stored, start, header, error));
         PS_GO(ps_file_read(reader->path, r->descriptor, at + r->header.header_bytes, bytes, to, error));
     }
     ps_swap_bytes(counts, (size_t)n * bytes / ps_dtype_bytes(reader->info.dtype), ps_dtype_bytes(reader->info.dtype));

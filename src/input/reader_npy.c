@@ -43,6 +43,7 @@ static ps_code describe(npy_reader *r, ps_error *error) {
     info->n_positions = h->rank == 4 ? h->shape[0] * h->shape[1] : h->shape[0];
     info->scan_rows = h->rank == 4 ? h->shape[0] : 0;
     info->scan_columns = h->rank == 4 ? h->shape[1] : 0;
+    if (h->rank == 4) snprintf(info->scan_place, sizeof info->scan_place, "shape of the array");
     info->dtype = h->dtype;
     info->big_endian = h->big_endian;
     info->n_files = 1;

@@ -18,6 +18,7 @@ typedef struct {
     char **files; /* [n_files] patterns as given */
     int64_t n_files;
     int64_t scan_rows, scan_columns;                       /* 0: from the file */
+    bool scan_shape_override;                              /* the shape holds although the file says another */
     int64_t first, count, stride;                          /* of the ordered series; count -1: all */
     bool by_time;                                          /* order "time" */
     int64_t skip_leading, skip_trailing, flyback, repeats; /* detector frames and scan positions, as ps_reader_options says */

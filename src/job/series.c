@@ -55,7 +55,11 @@ static ps_code read_positions(const ps_json *place, ps_job_series *series, ps_er
     ps_json shape = ps_json_member(place, "scan_shape"), leading = ps_json_member(place, "skip_leading");
     ps_json trailing = ps_json_member(place, "skip_trailing"), flyback = ps_json_member(place, "flyback");
     ps_json repeats = ps_json_member(place, "repeats"), serpentine = ps_json_member(place, "serpentine");
+    ps_json override = ps_json_member(place, "scan_shape_override");
     if (!ps_json_is_null(&shape)) PS_TRY(ps_json_integer_pair(&shape, 1, 1 << 20, &series->scan_rows, &series->scan_columns, error));
+    PS_TRY(ps_json_bool(&override, &series->scan_shape_override, error));
+    if (series->scan_shape_override && series->scan_rows == 0)
+        return ps_json_refuse(&override, error, "there is no scan_shape that could hold instead of the file's");
     PS_TRY(ps_json_integer(&leading, 0, MOST_FRAMES, &series->skip_leading, error));
     PS_TRY(ps_json_integer(&trailing, 0, MOST_FRAMES, &series->skip_trailing, error));
     PS_TRY(ps_json_integer(&flyback, 0, MOST_FRAMES, &series->flyback, error));
@@ -87,9 +91,9 @@ static ps_code read_selection(const ps_json *place, ps_job_series *series, ps_er
 }
 
 ps_code ps_job_read_series(const ps_json *place, const char *base_directory, ps_job_series *series, ps_error *error) {
-    static const char *const keys[] = {"files",      "first",         "count",      "stride",       "order",         "scan_shape",
-                                       "flyback",    "repeats",       "serpentine", "skip_leading", "skip_trailing", "channel",
-                                       "saturation", "allow_partial", "bad_pixels", "verify"};
+    static const char *const keys[] = {"files",        "first",         "count",         "stride",     "order",        "scan_shape",
+                                       "flyback",      "repeats",       "channel",       "serpentine", "allow_partial", "bad_pixels",
+                                       "skip_leading", "skip_trailing", "saturation",    "verify",     "scan_shape_override"};
     ps_json files = ps_json_member(place, "files"), bad_pixels = ps_json_member(place, "bad_pixels");
     ps_json partial = ps_json_member(place, "allow_partial"), saturation = ps_json_member(place, "saturation");
     ps_json channel = ps_json_member(place, "channel"), verify = ps_json_member(place, "verify");

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/utf8.h"
 #include "job/job_parts.h"
 
 static ps_code bad_setting(const char *setting, const char *problem, ps_error *error) {
@@ -53,7 +54,16 @@ static ps_code put_value(cJSON *container, const char *key, cJSON *value, const 
     return bad_setting(setting, "the last key stands in neither an object nor a list that has it", error);
 }
 
+/* What is not UTF-8 is not shown: nobody knows what it would look like. */
+static ps_code check_encoding(const char *setting, ps_error *error) {
+    const char *bad = ps_utf8_find_bad(setting, strlen(setting));
+    if (!bad) return PS_OK;
+    return PS_FAIL(error, PS_E_JOB, "--set %.*s...: byte %zu (0x%02X) is not UTF-8, as a job's text must be", (int)(bad - setting), setting,
+                   (size_t)(bad - setting), (unsigned)(unsigned char)*bad);
+}
+
 ps_code ps_job_apply_setting(cJSON *json, const char *setting, ps_error *error) {
+    PS_TRY(check_encoding(setting, error));
     const char *equals = strchr(setting, '=');
     if (!equals || equals == setting) return bad_setting(setting, "expected path.to.key=value", error);
     char *path = strndup(setting, (size_t)(equals - setting)), *rest = path;

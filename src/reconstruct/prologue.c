@@ -68,6 +68,7 @@ ps_reader_options ps_job_reader_options(const ps_job *job) {
     const ps_job_series *series = &job->series;
     return (ps_reader_options){.scan_rows = series->scan_rows,
                                .scan_columns = series->scan_columns,
+                               .shape_override = series->scan_shape_override,
                                .skip_leading = series->skip_leading,
                                .skip_trailing = series->skip_trailing,
                                .flyback = series->flyback,

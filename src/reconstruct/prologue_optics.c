@@ -47,7 +47,9 @@ static void take_from_recording(const ps_recording *info, ps_optics *optics, cJS
     bool open[3] = {isnan(optics->voltage_V), isnan(optics->scan_step_A[0]), isnan(optics->detector_pitch_mrad[0])};
     if (ps_prologue_plausible_voltage(info->voltage_V)) take(info->voltage_V, &optics->voltage_V);
     take_pair(info->scan_step_A, optics->scan_step_A);
-    take_pair(info->detector_pitch_mrad, optics->detector_pitch_mrad);
+    double pitch_mrad[2];
+    ps_recording_pitch(info, optics->voltage_V, pitch_mrad);
+    take_pair(pitch_mrad, optics->detector_pitch_mrad);
     if (open[0] && !isnan(optics->voltage_V)) note_place(origin, "voltage_V", info->voltage_place);
     if (open[1] && !isnan(optics->scan_step_A[0])) note_place(origin, "scan_step_A", info->step_place);
     if (open[2] && !isnan(optics->detector_pitch_mrad[0])) note_place(origin, "detector_pitch_mrad", info->pitch_place);

@@ -36,7 +36,7 @@ bool ps_prologue_plausible_voltage(double voltage_V) {
     return voltage_V >= 1e4 && voltage_V <= 3e6;
 }
 
-typedef double (*said_value)(const ps_recording *info); /* not above 0 or NAN: it does not say */
+typedef double (*said_value)(const ps_recording *info, double voltage_V); /* not above 0 or NAN: it does not say */
 
 static bool differs(double found, double given) {
     return isfinite(found) && found > 0.0 && fabs(found / given - 1.0) > worth_saying;
@@ -62,7 +62,7 @@ static int64_t count_alike(const ps_run_plan *plan, const ps_run_group *group, s
     int64_t n = 0;
     for (int64_t k = from; k < group->n_frames; k++) {
         const ps_run_frame *frame = &plan->frames[group->frames[k]];
-        n += !frame->unreadable && fabs(value(&frame->info) / recorded - 1.0) <= 1e-6;
+        n += !frame->unreadable && fabs(value(&frame->info, group->optics.voltage_V) / recorded - 1.0) <= 1e-6;
     }
     return n;
 }
@@ -83,7 +83,7 @@ static ps_code compare(ps_run_plan *plan, const ps_run_group *group, const char 
     int n_known = 0;
     for (int64_t k = 0; k < group->n_frames && n_known < MOST_DIFFERENT; k++) {
         const ps_run_frame *frame = &plan->frames[group->frames[k]];
-        double recorded = frame->unreadable ? NAN : value(&frame->info);
+        double recorded = frame->unreadable ? NAN : value(&frame->info, group->optics.voltage_V);
         bool is_new = differs(recorded, given);
         for (int i = 0; i < n_known; i++) is_new = is_new && fabs(recorded / known[i] - 1.0) > 1e-6;
         if (!is_new) continue;
@@ -94,11 +94,28 @@ static ps_code compare(ps_run_plan *plan, const ps_run_group *group, const char 
     return PS_OK;
 }
 
-static double said_voltage(const ps_recording *info) { return ps_prologue_plausible_voltage(info->voltage_V) ? info->voltage_V : NAN; }
-static double said_step_row(const ps_recording *info) { return info->scan_step_A[0]; }
-static double said_step_column(const ps_recording *info) { return info->scan_step_A[1]; }
-static double said_pitch_row(const ps_recording *info) { return info->detector_pitch_mrad[0]; }
-static double said_pitch_column(const ps_recording *info) { return info->detector_pitch_mrad[1]; }
+static double said_voltage(const ps_recording *info, double voltage_V) {
+    (void)voltage_V;
+    return ps_prologue_plausible_voltage(info->voltage_V) ? info->voltage_V : NAN;
+}
+static double said_step_row(const ps_recording *info, double voltage_V) {
+    (void)voltage_V;
+    return info->scan_step_A[0];
+}
+static double said_step_column(const ps_recording *info, double voltage_V) {
+    (void)voltage_V;
+    return info->scan_step_A[1];
+}
+static double said_pitch_row(const ps_recording *info, double voltage_V) {
+    double pitch_mrad[2];
+    ps_recording_pitch(info, voltage_V, pitch_mrad);
+    return pitch_mrad[0];
+}
+static double said_pitch_column(const ps_recording *info, double voltage_V) {
+    double pitch_mrad[2];
+    ps_recording_pitch(info, voltage_V, pitch_mrad);
+    return pitch_mrad[1];
+}
 
 static ps_code compare_recordings(ps_run_plan *plan, const ps_run_group *group, ps_error *error) {
     const ps_optics *optics = &group->optics;

@@ -2,6 +2,7 @@
 
 #include <cJSON.h>
 #include <errno.h>
+#include <expat.h>
 #include <fftw3.h>
 #include <hdf5.h>
 #include <lz4.h>
@@ -27,8 +28,8 @@ char *ps_library_versions(void) {
     MPI_Get_library_version(mpi, &length);
     mpi[strcspn(mpi, "\n")] = '\0';
     H5get_libversion(&major, &minor, &release);
-    return ps_text_format("MPI: %s\nHDF5: %u.%u.%u\nFFTW: %s\ncJSON: %s\nLZ4: %s\nzlib: %s", mpi, major, minor, release, fftw_version,
-                          cJSON_Version(), LZ4_versionString(), zlibVersion());
+    return ps_text_format("MPI: %s\nHDF5: %u.%u.%u\nFFTW: %s\ncJSON: %s\nexpat: %s\nLZ4: %s\nzlib: %s", mpi, major, minor, release,
+                          fftw_version, cJSON_Version(), XML_ExpatVersion(), LZ4_versionString(), zlibVersion());
 }
 
 void ps_notes_add(ps_notes *notes, const char *key, char *value) {

@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ps_mib_header header;
     ps_error error = {0};
-    int64_t frames, per_trigger;
+    ps_mib_companion companion;
     char *text = malloc(size + 1);
     memcpy(text, data, size);
     if (ps_mib_parse("fuzz", text, size, &header, &error) == PS_OK)
@@ -18,7 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             header.counter_bits < 1)
             abort();
     text[size] = '\0';
-    ps_mib_parse_companion(text, &frames, &per_trigger);
+    ps_mib_parse_companion(text, &companion);
+    if (companion.n_frames < 0 || companion.scan_rows < 0 || (companion.scan_rows > 0) != (companion.scan_columns > 0)) abort();
     free(text);
     return 0;
 }

@@ -14,7 +14,7 @@ mkdir -p "$work"
 src=$root/src
 input=$src/input
 core="$src/core/error.c $src/core/types.c $root/kernels/aberrations.c"
-json="$src/core/json.c $src/core/text.c"
+json="$src/core/json.c $src/core/text.c $src/core/utf8.c"
 
 sources() {
     case $1 in
@@ -55,7 +55,7 @@ hdf5=hdf5
 for name in hdf5-mpich hdf5-openmpi; do
     if pkg-config --exists $name; then hdf5=$name; fi
 done
-libraries=$(pkg-config --cflags --libs $hdf5 libcjson liblz4 zlib)
+libraries=$(pkg-config --cflags --libs $hdf5 libcjson expat liblz4 zlib)
 for target in "$@"; do
     files=$(sources "$target")
     dictionary "$target" >"$work/dict_$target"

@@ -156,10 +156,95 @@ static void test_summed_markers(void **unused) {
     for (int dtype = 0; dtype < PS_N_DTYPES; dtype++) check_summed_markers((ps_dtype)dtype);
 }
 
+/* Opens a recording of four axes with options that the file's own shape must agree with. */
+static ps_code open_shaped(const char *name, ps_reader_options options, ps_reader **reader, ps_error *error) {
+    *error = (ps_error){0};
+    return ps_reader_open(in_folder(name), &options, reader, error);
+}
+
+static void agree(const char *name, ps_reader_options options) {
+    ps_reader *reader = NULL;
+    ps_error error;
+    int64_t rows = 0, columns = 0;
+    if (open_shaped(name, options, &reader, &error) != PS_OK) fail_msg("%s", error.text);
+    if (ps_reader_scan_shape(reader, &options, &rows, &columns, &error) != PS_OK) fail_msg("%s", error.text);
+    assert_int_equal(rows, options.scan_rows);
+    assert_int_equal(columns, options.scan_columns);
+    ps_reader_close(reader);
+}
+
+static void disagree(const char *name, ps_reader_options options, const char *text) {
+    ps_reader *reader = NULL;
+    ps_error error;
+    assert_int_equal(open_shaped(name, options, &reader, &error), PS_E_INPUT);
+    expect_text(&error, text);
+    expect_text(&error, "series.scan_shape_override");
+    options.shape_override = true;
+    if (open_shaped(name, options, &reader, &error) != PS_OK) return; /* the number of frames may still not fit */
+    if (!strstr(ps_reader_notes(reader), "warning: the file says a scan of")) fail_msg("no note: %s", ps_reader_notes(reader));
+    ps_reader_close(reader);
+}
+
+static void write_npy(const char *name, int64_t rows, int64_t columns) {
+    FILE *file = fopen(in_folder(name), "wb");
+    char text[119];
+    assert_non_null(file);
+    memset(text, ' ', sizeof text);
+    int n = snprintf(text, sizeof text, "{'descr': '|u1', 'fortran_order': False, 'shape': (%d, %d, 4, 5), }", (int)rows, (int)columns);
+    text[n] = ' ';
+    text[117] = '\n';
+    fwrite("\x93NUMPY\1\0\x76\0", 1, 10, file);
+    fwrite(text, 1, 118, file);
+    void *counts = make_counts(0, rows * columns, 4, 5, PS_U8);
+    fwrite(counts, 1, (size_t)(rows * columns * 20), file);
+    free(counts);
+    fclose(file);
+}
+
+/* The file's four axes say 6 x 4. */
+static void check_shapes(const char *name) {
+    agree(name, (ps_reader_options){.scan_rows = 6, .scan_columns = 4});
+    agree(name, (ps_reader_options){.scan_rows = 6, .scan_columns = 3, .flyback = 1});
+    agree(name, (ps_reader_options){.scan_rows = 6, .scan_columns = 2, .repeats = 2});
+    agree(name, (ps_reader_options){.scan_rows = 3, .scan_columns = 2, .repeats = 4}); /* position, repeat */
+    agree(name, (ps_reader_options){.scan_rows = 5, .scan_columns = 4, .skip_leading = 4});
+    agree(name, (ps_reader_options){.scan_rows = 4, .scan_columns = 4, .skip_leading = 4, .skip_trailing = 4, .serpentine = true});
+    agree(name, (ps_reader_options){.scan_rows = 7, .scan_columns = 4, .allow_partial = true});
+    disagree(name, (ps_reader_options){.scan_rows = 4, .scan_columns = 6},
+             "the job's series.scan_shape is 4 x 6 = 24, but the file says a scan of 6 x 4 = 24 positions (shape of the");
+    disagree(name, (ps_reader_options){.scan_rows = 3, .scan_columns = 8}, "but the file says a scan of 6 x 4");
+    disagree(name, (ps_reader_options){.scan_rows = 1, .scan_columns = 24}, "but the file says a scan of 6 x 4");
+    disagree(name, (ps_reader_options){.scan_rows = 4, .scan_columns = 5, .flyback = 1}, "but the file says a scan of 6 x 4");
+    disagree(name, (ps_reader_options){.scan_rows = 2, .scan_columns = 2, .repeats = 6}, "but the file says a scan of 6 x 4");
+    disagree(name, (ps_reader_options){.scan_rows = 4, .scan_columns = 5, .skip_leading = 4}, "but the file says a scan of 6 x 4");
+    disagree(name, (ps_reader_options){.scan_rows = 4, .scan_columns = 7, .allow_partial = true}, "but the file says a scan of 6 x 4");
+}
+
+static void test_shape_of_the_file(void **unused) {
+    (void)unused;
+    write_npy("s.npy", 6, 4);
+    check_shapes("s.npy");
+    write_dataset_file(in_folder("s.h5"), "/data", &(made_dataset){4, {6, 4, 4, 5}, {1, 4, 4, 5}, PS_U16, AS_BSLZ4, 0, 0, 0});
+    check_shapes("s.h5");
+    write_dataset_file(in_folder("e.h5"), "/x/datacubes/one/data", &(made_dataset){4, {6, 4, 4, 5}, {0}, PS_U16, AS_CONTIGUOUS, 0, 0, 0});
+    check_shapes("e.h5");
+}
+
+/* One row or column of positions is a list; the job may say what it is. */
+static void test_lists_have_no_shape(void **unused) {
+    (void)unused;
+    write_npy("l.npy", 1, 24);
+    agree("l.npy", (ps_reader_options){.scan_rows = 4, .scan_columns = 6});
+    write_npy("l.npy", 24, 1);
+    agree("l.npy", (ps_reader_options){.scan_rows = 4, .scan_columns = 6});
+    disagree("l.npy", (ps_reader_options){.scan_rows = 1, .scan_columns = 24}, "but the file says a scan of 24 x 1");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_combinations), cmocka_unit_test(test_what_does_not_fit), cmocka_unit_test(test_shape_from_the_file),
-        cmocka_unit_test(test_sum_types),        cmocka_unit_test(test_summed_markers),
+        cmocka_unit_test(test_shape_of_the_file), cmocka_unit_test(test_lists_have_no_shape), cmocka_unit_test(test_all_combinations),
+        cmocka_unit_test(test_what_does_not_fit), cmocka_unit_test(test_shape_from_the_file), cmocka_unit_test(test_sum_types),
+        cmocka_unit_test(test_summed_markers),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,6 +1,7 @@
 /* EMD: 1.0 as py4DSTEM writes it, older axes, bare groups; calibrations with units that mislead; which cube; real files. */
 #include <math.h>
 
+#include "input/axis_order.h"
 #include "input/units.h"
 #include "recordings.h"
 
@@ -133,6 +134,54 @@ static void test_units(void **unused) {
     assert_true(ps_unit_angle_mrad("rad") == 1000 && ps_unit_angle_mrad("mrad") == 1 && isnan(ps_unit_angle_mrad("A")));
 }
 
+static void test_more_units(void **unused) {
+    (void)unused;
+    assert_true(ps_unit_reciprocal_inv_A("1 / nm") == 0.1 && ps_unit_reciprocal_inv_A("1/ nm") == 0.1 &&
+                ps_unit_reciprocal_inv_A("1/Angstrom") == 1);
+    assert_true(ps_unit_length_A("Nanometers") == 10 && ps_unit_length_A("ANGSTROM") == 1 && ps_unit_length_A("mm") == 1e7);
+    assert_true(isnan(ps_unit_length_A("NM")) && isnan(ps_unit_length_A("M")) && isnan(ps_unit_reciprocal_inv_A("1")) &&
+                isnan(ps_unit_reciprocal_inv_A("1nm")) && isnan(ps_unit_length_A("mrad")));
+    assert_true(ps_unit_angle_mrad("Radians") == 1000 && ps_unit_angle_mrad("milliradian") == 1);
+}
+
+static void test_names_of_axes(void **unused) {
+    (void)unused;
+    static const char *const detector[] = {
+        "Qx", "q_y", "kx", "K_Y", "q0", "det_row", "detector column", "Signal-1", "diffraction_x", "scattering angle"};
+    static const char *const scan[] = {"Rx", "R_y", "scan_x", "Scan row", "nav_1", "probe position", "r0"};
+    static const char *const neither[] = {"",  "x", "y",     "row",   "column", "time", "q",
+                                          "k", "r", "dim_0", "queue", "kind",   "rows", "scan_detector"};
+    for (size_t i = 0; i < sizeof detector / sizeof *detector; i++)
+        if (ps_axis_name_kind(detector[i]) != PS_AXIS_DETECTOR) fail_msg("%s", detector[i]);
+    for (size_t i = 0; i < sizeof scan / sizeof *scan; i++)
+        if (ps_axis_name_kind(scan[i]) != PS_AXIS_SCAN) fail_msg("%s", scan[i]);
+    for (size_t i = 0; i < sizeof neither / sizeof *neither; i++)
+        if (ps_axis_name_kind(neither[i]) != PS_AXIS_UNKNOWN) fail_msg("%s", neither[i]);
+}
+
+/* A frequency stays one until a voltage is known, the optics' before the file's. */
+static void test_pitch_as_frequency(void **unused) {
+    (void)unused;
+    double pitch[2];
+    hid_t file = create_cube(in_folder("f.h5"), "/root/cube", "array");
+    add_number(file, "/root/metadatabundle/calibration/Q_pixel_size", 0.05);
+    add_text(file, "/root/metadatabundle/calibration/Q_pixel_units", "A^-1");
+    H5Fclose(file);
+    ps_reader *reader = open_good(in_folder("f.h5"));
+    assert_true(isnan(reader->info.detector_pitch_mrad[0]) && reader->info.detector_pitch_inv_A[1] == 0.05);
+    assert_string_equal(reader->info.pitch_place, "/root/metadatabundle/calibration/Q_pixel_size");
+    ps_recording_pitch(&reader->info, NAN, pitch);
+    assert_true(isnan(pitch[0]) && isnan(pitch[1]));
+    ps_recording_pitch(&reader->info, 300000, pitch);
+    assert_true(fabs(pitch[0] - 0.05 * 0.0196874890 * 1e3) <= 1e-7 && pitch[1] == pitch[0]);
+    reader->info.detector_pitch_mrad[0] = reader->info.detector_pitch_mrad[1] = 1.25; /* at the file's own voltage */
+    ps_recording_pitch(&reader->info, NAN, pitch);
+    assert_true(pitch[0] == 1.25 && pitch[1] == 1.25);
+    ps_recording_pitch(&reader->info, 300000, pitch);
+    assert_true(fabs(pitch[0] - 0.05 * 0.0196874890 * 1e3) <= 1e-7);
+    ps_reader_close(reader);
+}
+
 static void test_real_files(void **unused) {
     (void)unused;
     skip_without(FORMATS "/emd");
@@ -146,9 +195,10 @@ static void test_real_files(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_py4dstem),       cmocka_unit_test(test_axes),       cmocka_unit_test(test_misleading_units),
-        cmocka_unit_test(test_detector_first), cmocka_unit_test(test_which_cube), cmocka_unit_test(test_units),
-        cmocka_unit_test(test_real_files),
+        cmocka_unit_test(test_py4dstem),           cmocka_unit_test(test_axes),       cmocka_unit_test(test_misleading_units),
+        cmocka_unit_test(test_detector_first),     cmocka_unit_test(test_which_cube), cmocka_unit_test(test_units),
+        cmocka_unit_test(test_real_files),         cmocka_unit_test(test_more_units), cmocka_unit_test(test_names_of_axes),
+        cmocka_unit_test(test_pitch_as_frequency),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

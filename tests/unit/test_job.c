@@ -60,6 +60,67 @@ static void texts_come_back(void **state) {
     ps_job_free(&job);
 }
 
+static void refused_bytes(const char *text, size_t bytes, const char *expected) {
+    char path[] = "/tmp/ptyseries-job-XXXXXX";
+    ps_job job;
+    ps_error error = {0};
+    int descriptor = mkstemp(path);
+    assert_int_equal(write(descriptor, text, bytes), bytes);
+    close(descriptor);
+    if (ps_job_load(path, NULL, 0, &job, &error) != PS_E_JOB) fail_msg("accepted what is '%s'", expected);
+    if (!strstr(error.text, expected)) fail_msg("'%s' lacks '%s'", error.text, expected);
+    unlink(path);
+}
+
+/* Bytes behind the JOB's first quote of a comment, which starts at byte 12. */
+static void refused_comment(const char *bytes, const char *expected) {
+    char text[1000];
+    snprintf(text, sizeof text, "{\"comment\":\"%s\",%s", bytes, JOB("") + 1);
+    assert_refused(text, expected, "is not UTF-8; save it as UTF-8");
+}
+
+static void text_is_utf8(void **state) {
+    (void)state;
+    ps_job job;
+    accept("{\"comment\":\"\xc2\xb5 \xe2\x82\xac \xf0\x9f\x94\xac \xed\x9f\xbf \xee\x80\x80 \xf4\x8f\xbf\xbf\"," SERIES "," OPTICS "," SSB
+           "," OUTPUT ",\"task\":\"reconstruct\"}",
+           &job);
+    assert_non_null(strstr(job.effective_text, "\xed\x9f\xbf"));
+    ps_job_free(&job);
+    accept("\xef\xbb\xbf" JOB(""), &job); /* as editors on Windows write it */
+    ps_job_free(&job);
+    refused_comment("caf\xe9", "near column 16: byte 15 of the text (0xE9)");
+    refused_comment("\xc0\xaf", "byte 12 of the text (0xC0)");         /* overlong */
+    refused_comment("\xe0\x80\xaf", "byte 12 of the text (0xE0)");     /* overlong */
+    refused_comment("\xf0\x80\x80\xaf", "byte 12 of the text (0xF0)"); /* overlong */
+    refused_comment("\xed\xa0\x80", "byte 12 of the text (0xED)");     /* a surrogate */
+    refused_comment("\xf4\x90\x80\x80", "byte 12 of the text (0xF4)"); /* beyond U+10FFFF */
+    refused_comment("\xf8\x88\x80\x80\x80", "byte 12 of the text (0xF8)");
+    refused_comment("a\x80", "byte 13 of the text (0x80)"); /* nothing that it continues */
+    refused_comment("\xe2\x82", "byte 12 of the text (0xE2)");
+    refused_bytes("{} \xe2", 4, "byte 3 of the text (0xE2)"); /* ends inside a character */
+    refused_bytes("\xff\xfe{\0}\0", 6, "begins with the byte order mark of UTF-16; expected UTF-8");
+    refused_bytes("\xfe\xff\0{\0}", 6, "begins with the byte order mark of UTF-16");
+    refused_bytes("\xff\xfe\0\0{\0\0\0", 8, "begins with the byte order mark of UTF-32");
+    refused_bytes("{\0}\0", 4, "a NUL character; expected JSON text in UTF-8");
+    assert_refused_with(JOB(""), "comment=caf\xe9", "--set comment=caf...: byte 11 (0xE9)", "is not UTF-8");
+    assert_refused_with(JOB(""), "caf\xe9=1", "--set caf...: byte 3 (0xE9)", "is not UTF-8");
+}
+
+static void override_needs_a_shape(void **state) {
+    (void)state;
+    ps_job job;
+    accept("{\"task\":\"reconstruct\",\"series\":{\"files\":[\"a\"],\"scan_shape\":[3,4],\"scan_shape_override\":true}," OPTICS "," SSB
+           "," OUTPUT "}",
+           &job);
+    assert_true(job.series.scan_shape_override);
+    ps_job_free(&job);
+    assert_refused("{\"task\":\"reconstruct\",\"series\":{\"files\":[\"a\"],\"scan_shape_override\":true}," OPTICS "," SSB "," OUTPUT "}",
+                   "/series/scan_shape_override", "there is no scan_shape");
+    assert_refused("{\"task\":\"reconstruct\",\"series\":{\"files\":[\"a\"],\"scan_shape_override\":1}," OPTICS "," SSB "," OUTPUT "}",
+                   "/series/scan_shape_override", "true or false");
+}
+
 static void defaults_are_as_documented(void **state) {
     (void)state;
     ps_job job;
@@ -287,6 +348,8 @@ static void files_are_read_and_missing_ones_named(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_come_back),
+        cmocka_unit_test(text_is_utf8),
+        cmocka_unit_test(override_needs_a_shape),
         cmocka_unit_test(defaults_are_as_documented),
         cmocka_unit_test(every_entry_is_read),
         cmocka_unit_test(strengths_come_in_three_forms),

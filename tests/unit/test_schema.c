@@ -31,6 +31,7 @@
 
 static const char *const full_jobs[] = {
     "{\"$schema\":\"x\",\"comment\":\"y\",\"task\":\"reconstruct\",\"series\":{\"files\":[\"a\",\"b\"],\"scan_shape\":[5,6],\"first\":1,"
+    "\"scan_shape_override\":true,"
     "\"count\":2,\"stride\":3,\"order\":\"time\",\"flyback\":1,\"repeats\":2,\"serpentine\":true,\"skip_leading\":3,\"skip_trailing\":4,"
     "\"channel\":2,"
     "\"saturation\":5000,\"allow_partial\":true,\"verify\":\"whole\",\"bad_pixels\":{\"from_file\":false,\"hot_sigma\":8,\"mask\":\"m."
