@@ -89,6 +89,14 @@ ps_code ps_empad_choose_scan(ps_reader *reader, const ps_empad_metadata *m, cons
     return taken || m->n_scans == 0 ? PS_OK : take_fitting(reader, m, options, fit, error);
 }
 
+void ps_empad_take_name(ps_reader *reader, const ps_reader_options *options) {
+    const char *slash = strrchr(reader->path, '/');
+    int64_t rows = 0, columns = 0;
+    if (ps_empad_name_scan(slash ? slash + 1 : reader->path, &rows, &columns) &&
+        ps_positions_fit(options, rows, columns, reader->info.n_positions))
+        take(&reader->info, rows, columns, "the raw file's name");
+}
+
 ps_code ps_empad_check_alone(const char *path, int64_t bytes, const ps_reader_options *options, ps_error *error) {
     enum { SECOND_BYTES = PS_EMPAD_SIDE * PS_EMPAD_SIDE * 4 };
     int64_t n = bytes / PS_EMPAD_FRAME_BYTES, rows = options->scan_rows, columns = options->scan_columns;

@@ -16,4 +16,7 @@ ps_code ps_empad_choose_scan(ps_reader *reader, const ps_empad_metadata *metadat
 /* Whether a raw file of this size without an XML file is what the job's scan says; PS_E_INPUT says what it could be. */
 ps_code ps_empad_check_alone(const char *path, int64_t bytes, const ps_reader_options *options, ps_error *error);
 
+/* Sets the scan that the name of a raw file without an XML file says, when it fits the frames. */
+void ps_empad_take_name(ps_reader *reader, const ps_reader_options *options);
+
 #endif

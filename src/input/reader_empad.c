@@ -195,6 +195,7 @@ static ps_code open_alone(empad_reader *r, const ps_reader_options *options, ps_
     PS_TRY(ps_empad_check_alone(r->base.path, (int64_t)status.st_size, options, error));
     PS_TRY(open_raw(r, strdup(r->base.path), r->base.path, false, error));
     describe_frames(r);
+    ps_empad_take_name(&r->base, options);
     ps_reader_note(
         &r->base,
         "no XML file beside it names it: frames of %d x %d float32, of which %d x %d are the detector, as the size and the job's scan say",

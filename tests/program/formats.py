@@ -42,8 +42,7 @@ def another_shape_than_the_files_is_refused(folder):
     same(folder.run(), expected, [0], "the file's shape")
     turned = "series.scan_shape=[7,6]"
     refused(folder, "the job's series.scan_shape is 7 x 6 = 42, but the file says a scan of 6 x 7 = 42 positions (shape of the array)",
-            "series.scan_shape_override",
-            settings=[turned])
+            "series.scan_shape_override", settings=[turned])
     says(folder.call("run", turned, status=4, ranks=3), "but the file says a scan of 6 x 7")
     text = folder.call("check", turned, "series.scan_shape_override=true")
     says(text, "warning", "the job's 7 x 6 is taken instead")

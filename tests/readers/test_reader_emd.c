@@ -141,6 +141,8 @@ static void test_more_units(void **unused) {
     assert_true(ps_unit_length_A("Nanometers") == 10 && ps_unit_length_A("ANGSTROM") == 1 && ps_unit_length_A("mm") == 1e7);
     assert_true(isnan(ps_unit_length_A("NM")) && isnan(ps_unit_length_A("M")) && isnan(ps_unit_reciprocal_inv_A("1")) &&
                 isnan(ps_unit_reciprocal_inv_A("1nm")) && isnan(ps_unit_length_A("mrad")));
+    assert_true(ps_unit_reciprocal_inv_A("$A^{-1}$") == 1 && ps_unit_reciprocal_inv_A("$nm^{-1}$") == 0.1 &&
+                ps_unit_reciprocal_inv_A("$\\AA^{-1}$") == 1);
     assert_true(ps_unit_angle_mrad("Radians") == 1000 && ps_unit_angle_mrad("milliradian") == 1);
 }
 

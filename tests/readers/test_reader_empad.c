@@ -217,6 +217,10 @@ static void test_without_xml(void **unused) {
     expect_scan("alone.raw", (ps_reader_options){.scan_rows = 2, .scan_columns = 2, .flyback = 1}, 2, 2, "no XML file beside it");
     refuse_with("alone.raw", (ps_reader_options){.scan_rows = 2, .scan_columns = 4}, "which the job's scan of 2 x 4 does not account for");
     refuse_with("alone.raw", (ps_reader_options){.scan_rows = 2, .scan_columns = 4, .allow_partial = true}, "does not account for");
+    write_raw(in_folder("lone_x3_y2.raw"), 6, 130); /* the name against the job */
+    expect_scan("lone_x3_y2.raw", job, 2, 3, "no XML file beside it");
+    refuse_with("lone_x3_y2.raw", (ps_reader_options){.scan_rows = 3, .scan_columns = 2},
+                "says a scan of 2 x 3 = 6 positions (the raw file's name)");
     write_raw(in_folder("g2.raw"), 6, 128);
     refuse_with("g2.raw", job, "in frames of 128 x 128 float32, as an EMPAD of the second generation writes them; that needs its XML file");
     refuse_with("g2.raw", (ps_reader_options){0},
