@@ -34,20 +34,21 @@ static char *external_path(const char *hdf5_path, const char *name) {
 static ps_code add_external(ps_name_list *files, const ps_hdf5_dataset *dataset, ps_error *error) {
     ps_code code = PS_OK;
     hid_t plist = H5Dget_create_plist(dataset->dataset);
-    int n = plist < 0 ? 0 : H5Pget_external_count(plist);
+    if (plist < 0) return ps_hdf5_fail(error, "%s:%s: cannot read how it is stored", dataset->path, dataset->name);
+    int n = H5Pget_external_count(plist);
     for (int i = 0; i < n && code == PS_OK; i++) {
         char name[PATH_MAX] = "";
         off_t offset;
         hsize_t bytes;
         if (H5Pget_external(plist, (unsigned)i, sizeof name - 1, name, &offset, &bytes) < 0) {
-            code = PS_FAIL(error, PS_E_INPUT, "%s:%s: cannot read the names of its external files", dataset->path, dataset->name);
+            code = ps_hdf5_fail(error, "%s:%s: cannot read the names of its external files", dataset->path, dataset->name);
             break;
         }
         char *path = external_path(dataset->path, name);
         code = path ? ps_file_list_add(files, path, error) : PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
         free(path);
     }
-    if (plist >= 0) H5Pclose(plist);
+    H5Pclose(plist);
     return code;
 }
 

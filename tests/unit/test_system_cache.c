@@ -72,6 +72,7 @@ static bench *set_up(int systems_that_fit) {
     b->extra[20 * 42 + 20] = 1;
     for (int i = 0; i < 2; i++) b->groups[i] = (ps_run_group){.optics = reference_optics_a(), .used = "{}", .bad = b->good};
     ps_system_cache_init(&b->cache, &b->job, &b->run, NULL, b->mean, &ops, NULL);
+    b->cache.two_systems = true;
     n_systems = 0;
     room = systems_that_fit;
     refusal = PS_E_MEMORY;
