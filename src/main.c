@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cluster/waiting.h"
 #include "core/crash.h"
 #include "core/lock.h"
 #include "core/one_thread.h"
@@ -54,6 +55,7 @@ int main(int n_arguments, char **arguments) {
         return 2;
     }
     const char *name = arguments[1];
+    if (strcmp(name, "run") == 0) ps_waiting_prepare(arguments);
     ps_crash_install();
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
         print_usage(stdout);

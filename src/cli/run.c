@@ -8,6 +8,7 @@
 #include "cluster/cluster.h"
 #include "cluster/placement.h"
 #include "cluster/stop.h"
+#include "cluster/waiting.h"
 #include "cluster/watchdog.h"
 #include "core/log.h"
 #include "core/text.h"
@@ -117,6 +118,7 @@ int ps_command_run(int n_arguments, char **arguments) {
                                            .json = given.log_json,
                                            .rank = cluster.rank,
                                            .n_ranks = cluster.n_ranks});
+        if (ps_waiting_note() && cluster.node_rank == 0) ps_log(PS_LOG_INFO, "%s: %s", cluster.host, ps_waiting_note());
         ps_watchdog_start(given.watchdog_s);
         if (code == PS_OK) code = run_job(&cluster, &given, command_line, &error);
         ps_watchdog_stop();
