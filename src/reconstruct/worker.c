@@ -75,7 +75,8 @@ static ps_code fail_item(worker *w, item *it, const ps_error *reason, ps_error *
     return resolve(w, it, error);
 }
 
-/* Errors that are the device's, not the frame's, end this rank's work; an allocation that fails says nothing of a frame yet: see process. */
+/* Errors that are the device's, not the frame's, end this rank's work; an allocation that fails says nothing of a frame yet: see process.
+ */
 static bool is_frame_error(ps_code code) {
     return code != PS_E_DEVICE && code != PS_E_BACKEND && code != PS_E_INTERRUPTED && code != PS_E_MPI && code != PS_E_MEMORY;
 }
@@ -364,7 +365,8 @@ static ps_code process(worker *w, item **items, int64_t n, bool again, ps_error 
     n = make_room(w, items, n);
     if (n == 0) return PS_OK;
     if (n == 1 && again) {
-        ps_error_prefix(&reason, "out of memory with this frame alone; --resume --retry-failed with fewer ranks on a node, or more memory, may do it");
+        ps_error_prefix(
+            &reason, "out of memory with this frame alone; --resume --retry-failed with fewer ranks on a node, or more memory, may do it");
         return fail_item(w, items[0], &reason, error);
     }
     int64_t half = (n + 1) / 2;
