@@ -83,7 +83,8 @@ static ps_code place(ps_cluster *cluster, const ps_job *job, ps_error *error) {
     char pci_device[32] = "";
     const ps_backend_ops *ops;
     ps_backend_options options;
-    bool has_backend = job->task != PS_TASK_SIMULATE && ps_backend_choose(job, cluster->node_rank, cluster->n_node_ranks, &ops, &options, NULL) == PS_OK;
+    bool has_backend =
+        job->task != PS_TASK_SIMULATE && ps_backend_choose(job, cluster->node_rank, cluster->n_node_ranks, &ops, &options, NULL) == PS_OK;
 #ifdef PS_WITH_CUDA
     if (has_backend && ops == &ps_backend_cuda) ps_cuda_device_bus(options.device, pci_device, sizeof pci_device);
 #endif

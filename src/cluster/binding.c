@@ -12,9 +12,10 @@
 
 /* ---- what the user asked for -------------------------------------------------------------------------------------------------- */
 
-/* Variables by which a user (or mpirun, from its options) asks for a binding. part: only values that hold it; not: values that ask for none. */
+/* Variables by which a user (or mpirun, from its options) asks for a binding. part: only values that hold it; not: values that ask for
+ * none. */
 typedef struct {
-    const char *name, *part, *not;
+    const char *name, *part, *not ;
 } binding_variable;
 
 static const binding_variable variables[] = {{"OMPI_MCA_hwloc_base_binding_policy", NULL, NULL},
@@ -51,7 +52,7 @@ static bool asked_by_variable(char *const *environment, char *by, size_t bytes) 
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         const char *value = value_of(environment, variables[i].name);
         if (!value || !*value || (variables[i].part && !strcasestr(value, variables[i].part))) continue;
-        if (variables[i].not && strcasestr(value, variables[i].not)) continue;
+        if (variables[i].not &&strcasestr(value, variables[i].not )) continue;
         snprintf(by, bytes, "%s=%.40s", variables[i].name, value);
         return true;
     }
@@ -60,7 +61,8 @@ static bool asked_by_variable(char *const *environment, char *by, size_t bytes) 
 
 /* mpirun's options with one or two dashes, and programs that bind what they start. */
 static bool asks(const char *word, const char *next) {
-    static const char *const options[] = {"bind-to", "binding", "rankfile", "cpu-set", "cpu-list", "cpu-bind", "cpu_bind", "cpus-per-proc", "cpus-per-rank"};
+    static const char *const options[] = {"bind-to",  "binding",  "rankfile",      "cpu-set",      "cpu-list",
+                                          "cpu-bind", "cpu_bind", "cpus-per-proc", "cpus-per-rank"};
     static const char *const binders[] = {"taskset", "numactl", "hwloc-bind", "likwid-pin", "likwid-mpirun", "dplace", "omplace"};
     const char *name = strrchr(word, '/') ? strrchr(word, '/') + 1 : word, *option = word + strspn(word, "-");
     for (size_t i = 0; i < sizeof binders / sizeof *binders; i++)
@@ -68,7 +70,8 @@ static bool asks(const char *word, const char *next) {
     if (option == word || option > word + 2) return false;
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (strncmp(option, options[i], strlen(options[i])) == 0) return true;
-    return strcmp(option, "rf") == 0 || (strncmp(option, "map-by", 6) == 0 && (strcasestr(option, "pe=") || (next && strcasestr(next, "pe="))));
+    return strcmp(option, "rf") == 0 ||
+           (strncmp(option, "map-by", 6) == 0 && (strcasestr(option, "pe=") || (next && strcasestr(next, "pe="))));
 }
 
 /* Slurm binds tasks by itself (mask_cpu) when it is not told how; --cpus-per-task says how many CPUs a task is to have. */
@@ -88,7 +91,9 @@ void ps_binding_read_evidence(char *const *environment, int n_arguments, char *c
     const char *granted = value_of(environment, "SLURM_CPUS_ON_NODE");
     bool by_mpirun = value_of(environment, "OMPI_COMM_WORLD_RANK") || value_of(environment, "MV2_COMM_WORLD_RANK");
     bool by_srun = !by_mpirun && value_of(environment, "SLURM_STEP_ID") && value_of(environment, "SLURM_PROCID");
-    *evidence = (ps_binding_evidence){.launched = by_mpirun || by_srun || value_of(environment, "PMIX_RANK") || value_of(environment, "PMI_RANK"), .n_granted = granted ? atoi(granted) : 0};
+    *evidence =
+        (ps_binding_evidence){.launched = by_mpirun || by_srun || value_of(environment, "PMIX_RANK") || value_of(environment, "PMI_RANK"),
+                              .n_granted = granted ? atoi(granted) : 0};
     evidence->asked = asked_by_variable(environment, evidence->by, sizeof evidence->by);
     if (!evidence->asked && by_srun) evidence->asked = asked_of_slurm(environment, evidence->by, sizeof evidence->by);
     for (int i = 0; i < n_arguments && !evidence->asked; i++) {

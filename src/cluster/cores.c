@@ -12,7 +12,9 @@ void ps_cpu_set_add(ps_cpu_set *set, int cpu) {
     if (cpu >= 0 && cpu < PS_MAX_CPUS) set->bits[cpu / 64] |= (uint64_t)1 << cpu % 64;
 }
 
-bool ps_cpu_set_has(const ps_cpu_set *set, int cpu) { return cpu >= 0 && cpu < PS_MAX_CPUS && set->bits[cpu / 64] >> cpu % 64 & 1; }
+bool ps_cpu_set_has(const ps_cpu_set *set, int cpu) {
+    return cpu >= 0 && cpu < PS_MAX_CPUS && set->bits[cpu / 64] >> cpu % 64 & 1;
+}
 
 int ps_cpu_set_count(const ps_cpu_set *set) {
     int n = 0;
@@ -120,7 +122,9 @@ static bool is_short(const ps_cores_question *q, const ps_cpu *sorted, double sh
     return false;
 }
 
-static int whole(double cpus) { return cpus < 1 ? 1 : (int)(cpus + close_enough); }
+static int whole(double cpus) {
+    return cpus < 1 ? 1 : (int)(cpus + close_enough);
+}
 
 bool ps_cores_decide(const ps_cores_question *q, int rank, ps_cores_plan *plan) {
     bool is_confined = q->n_granted <= 0 || q->n_cpus <= q->n_granted;

@@ -33,7 +33,9 @@ __attribute__((format(printf, 5, 6))) static void add_bound(ps_memory_bounds *bo
     va_end(arguments);
 }
 
-static uint64_t less(uint64_t limit, uint64_t used) { return limit > used ? limit - used : 0; }
+static uint64_t less(uint64_t limit, uint64_t used) {
+    return limit > used ? limit - used : 0;
+}
 
 /* ---- the host ----------------------------------------------------------------------------------------------------------------- */
 
@@ -102,8 +104,8 @@ void ps_memory_bounds_add_cgroups(const char *root, ps_memory_bounds *bounds) {
 
 /* ---- the process and Slurm ---------------------------------------------------------------------------------------------------- */
 
-/* Address space that the threads still to be started take with their stacks and the C library's arenas: two teams (computing, reading) and a
- * few more. Arenas that do not fit are done without. */
+/* Address space that the threads still to be started take with their stacks and the C library's arenas: two teams (computing, reading) and
+ * a few more. Arenas that do not fit are done without. */
 static uint64_t threads_bytes(uint64_t free_bytes) {
     const uint64_t arena = (uint64_t)64 << 20, default_stack = (uint64_t)2 << 20;
     uint64_t n = 2 * (uint64_t)omp_get_max_threads() + 2, stack = default_stack;
@@ -121,7 +123,8 @@ static void add_limit(ps_memory_bounds *bounds, __rlimit_resource_t resource, co
     uint64_t left = less(limit.rlim_cur, taken * 1024);
     char all[PS_BYTES_TEXT], used[PS_BYTES_TEXT], threads[PS_BYTES_TEXT];
     add_bound(bounds, less(left, threads_bytes(left)), OWNER_PROCESS, (uint64_t)getpid(), "%s: %s, %s in use, %s for threads", what,
-              ps_text_bytes((double)limit.rlim_cur, all), ps_text_bytes((double)taken * 1024, used), ps_text_bytes((double)threads_bytes(left), threads));
+              ps_text_bytes((double)limit.rlim_cur, all), ps_text_bytes((double)taken * 1024, used),
+              ps_text_bytes((double)threads_bytes(left), threads));
 }
 
 void ps_memory_bounds_add_process(ps_memory_bounds *bounds) {
@@ -137,11 +140,15 @@ static uint64_t variable(const char *name) {
 /* In MiB. What the ranks hold already is little beside it, and Slurm's own count of it is not at hand. */
 void ps_memory_bounds_add_slurm(ps_memory_bounds *bounds) {
     uint64_t node = variable("SLURM_MEM_PER_NODE"), cpu = variable("SLURM_MEM_PER_CPU"), n_cpus = variable("SLURM_CPUS_ON_NODE");
+    uint64_t gpu = variable("SLURM_MEM_PER_GPU"), n_gpus = variable("SLURM_GPUS_ON_NODE");
     if (!getenv("SLURM_JOB_ID")) return;
     if (node > 0) add_bound(bounds, node << 20, OWNER_SLURM, 0, "Slurm's memory of the node (SLURM_MEM_PER_NODE=%" PRIu64 ")", node);
     if (cpu > 0 && n_cpus > 0)
-        add_bound(bounds, cpu * n_cpus << 20, OWNER_SLURM, 1, "Slurm's memory of the node (SLURM_MEM_PER_CPU=%" PRIu64 " on %" PRIu64 " CPUs)", cpu,
-                  n_cpus);
+        add_bound(bounds, cpu * n_cpus << 20, OWNER_SLURM, 1,
+                  "Slurm's memory of the node (SLURM_MEM_PER_CPU=%" PRIu64 " on %" PRIu64 " CPUs)", cpu, n_cpus);
+    if (gpu > 0 && n_gpus > 0)
+        add_bound(bounds, gpu * n_gpus << 20, OWNER_SLURM, 2,
+                  "Slurm's memory of the node (SLURM_MEM_PER_GPU=%" PRIu64 " on %" PRIu64 " GPUs)", gpu, n_gpus);
 }
 
 /* ---- shares ------------------------------------------------------------------------------------------------------------------- */
@@ -183,8 +190,7 @@ static bool has_owner(const ps_memory_bounds *bounds, const uint64_t owner[2]) {
 static void count_sharing(const ps_memory_bounds *mine, const ps_memory_bounds *all, int n_ranks, int *n_sharing) {
     for (int i = 0; i < mine->n; i++) {
         n_sharing[i] = 0;
-        for (int rank = 0; rank < n_ranks; rank++)
-            n_sharing[i] += has_owner(&all[rank], mine->bounds[i].owner);
+        for (int rank = 0; rank < n_ranks; rank++) n_sharing[i] += has_owner(&all[rank], mine->bounds[i].owner);
     }
 }
 

@@ -34,7 +34,7 @@ typedef struct {
 void ps_memory_bounds_add_host(const char *root, ps_memory_bounds *bounds);    /* MemAvailable; the commit limit where it is strict */
 void ps_memory_bounds_add_cgroups(const char *root, ps_memory_bounds *bounds); /* limit less usage; pages of files do not count as used */
 void ps_memory_bounds_add_process(ps_memory_bounds *bounds);                   /* RLIMIT_AS, RLIMIT_DATA */
-void ps_memory_bounds_add_slurm(ps_memory_bounds *bounds);                     /* SLURM_MEM_PER_NODE, SLURM_MEM_PER_CPU */
+void ps_memory_bounds_add_slurm(ps_memory_bounds *bounds);                     /* SLURM_MEM_PER_NODE, _CPU, _GPU */
 
 /* n_sharing: [bounds->n] ranks of the node that have the bound with the same owner; NULL: this one alone. No bound at all leaves
  * UINT64_MAX bytes. */

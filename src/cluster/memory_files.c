@@ -107,7 +107,8 @@ bool ps_cgroup_folder(const char *root, int version, const char *controller, cha
     bool below = strncmp(group, part, n) == 0 && (group[n] == '/' || group[n] == '\0');
     const char *rest = below && strcmp(group + n, "/") != 0 ? group + n : "";
     if (snprintf(folder, PS_MEMORY_PATH, "%s%s", mount, rest) >= PS_MEMORY_PATH) return false;
-    if (snprintf(full, sizeof full, "%s%s", root, folder) >= (int)sizeof full || access(full, F_OK) != 0) snprintf(folder, PS_MEMORY_PATH, "%s", mount);
+    if (snprintf(full, sizeof full, "%s%s", root, folder) >= (int)sizeof full || access(full, F_OK) != 0)
+        snprintf(folder, PS_MEMORY_PATH, "%s", mount);
     *mount_length = strlen(mount);
     return true;
 }

@@ -66,32 +66,38 @@ static void say(const ps_cluster *cluster, const ps_cores_plan *plan, const char
     snprintf(ranks, sizeof ranks, "%d rank%s", cluster->n_node_ranks, cluster->n_node_ranks == 1 ? "" : "s");
     if (cluster->node_rank != 0) return;
     if (plan->action == PS_CORES_SPREAD)
-        ps_log(PS_LOG_INFO, "%s: the launcher's own binding left %s less than a share of the CPUs (%.3g of %.3g), and none was asked for: ranks are spread, this one to CPUs %s",
+        ps_log(PS_LOG_INFO,
+               "%s: the launcher's own binding left %s less than a share of the CPUs (%.3g of %.3g), and none was asked for: ranks are "
+               "spread, this one to CPUs %s",
                cluster->host, ranks, plan->had, plan->share, cores);
     if (plan->action == PS_CORES_FREED)
         ps_log(PS_LOG_INFO,
-               "%s: the launcher's own binding left %s less than a share of the CPUs (%.3g of %.3g), and none was asked for: ranks run unbound with %d threads, for no "
+               "%s: the launcher's own binding left %s less than a share of the CPUs (%.3g of %.3g), and none was asked for: ranks run "
+               "unbound with %d threads, for no "
                "control group tells which CPUs are the job's",
                cluster->host, ranks, plan->had, plan->share, plan->n_threads);
     if (plan->action == PS_CORES_SHORT)
-        ps_log(PS_LOG_WARNING, "%s: the binding that was asked for (%s) leaves %s less than a share of the CPUs: %.3g of %.3g", cluster->host, by, ranks, plan->had,
-               plan->share);
+        ps_log(PS_LOG_WARNING, "%s: the binding that was asked for (%s) leaves %s less than a share of the CPUs: %.3g of %.3g",
+               cluster->host, by, ranks, plan->had, plan->share);
 }
 
 static void apply(ps_cluster *cluster, ps_cores_plan *plan, const char *by, int n_threads) {
     char cores[160];
     bool moves = plan->action == PS_CORES_SPREAD || plan->action == PS_CORES_FREED;
     if (moves && sched_setaffinity(0, sizeof plan->set, (const cpu_set_t *)&plan->set) != 0) {
-        ps_log(PS_LOG_WARNING, "%s: this rank has %.3g CPUs, and Linux refuses to give it its share of %.3g", cluster->host, plan->had, plan->share);
+        ps_log(PS_LOG_WARNING, "%s: this rank has %.3g CPUs, and Linux refuses to give it its share of %.3g", cluster->host, plan->had,
+               plan->share);
         return;
     }
     ps_cpu_set_print(&plan->set, cores, sizeof cores);
     say(cluster, plan, cores, by);
     if (!getenv("OMP_NUM_THREADS")) omp_set_num_threads(n_threads > 0 ? n_threads : plan->n_threads);
-    static const char *const done[] = {[PS_CORES_KEPT] = "as it was started", [PS_CORES_SPREAD] = "spread by the program", [PS_CORES_FREED] = "freed by the program",
+    static const char *const done[] = {[PS_CORES_KEPT] = "as it was started",
+                                       [PS_CORES_SPREAD] = "spread by the program",
+                                       [PS_CORES_FREED] = "freed by the program",
                                        [PS_CORES_SHORT] = "as it was asked for"};
-    snprintf(cluster->cores, sizeof cluster->cores, "CPUs %s, %s; %d threads; had %.3g of a share of %.3g", cores, done[plan->action], omp_get_max_threads(),
-             plan->had, plan->share);
+    snprintf(cluster->cores, sizeof cluster->cores, "CPUs %s, %s; %d threads; had %.3g of a share of %.3g", cores, done[plan->action],
+             omp_get_max_threads(), plan->had, plan->share);
 }
 
 ps_code ps_place_ranks(ps_cluster *cluster, const char *pci_device, int n_threads, ps_error *error) {

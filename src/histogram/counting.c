@@ -82,7 +82,8 @@ const ps_histogram_ops *ps_counting_ops(const ps_backend_ops *backend) {
     return backend == &ps_backend_cpu_reference ? &ps_histogram_cpu_reference : &ps_histogram_cpu_fast;
 }
 
-ps_code ps_counting_choose(const ps_job *job, const ps_cluster *cluster, const ps_memory_share *share, ps_counting *counting, ps_error *error) {
+ps_code ps_counting_choose(const ps_job *job, const ps_cluster *cluster, const ps_memory_share *share, ps_counting *counting,
+                           ps_error *error) {
     const ps_backend_ops *backend;
     ps_backend_options options;
     PS_TRY(ps_backend_choose(job, cluster->node_rank, cluster->n_node_ranks, &backend, &options, error));

@@ -45,9 +45,11 @@ ps_code ps_counting_run(const ps_counting *counting, ps_histogram *histogram, in
 
 /* The histogram backend that goes with a backend for reconstruction. */
 const ps_histogram_ops *ps_counting_ops(const ps_backend_ops *backend);
-/* What counters and detector frames may take of the host: three quarters of the share, or the job's budget where that is less; 0: no limit. */
+/* What counters and detector frames may take of the host: three quarters of the share, or the job's budget where that is less; 0: no limit.
+ */
 size_t ps_counting_host_budget(const ps_job *job, const ps_memory_share *share);
 /* The one that goes with the job's, and its device. share: of the host, this rank's. */
-ps_code ps_counting_choose(const ps_job *job, const ps_cluster *cluster, const ps_memory_share *share, ps_counting *counting, ps_error *error);
+ps_code ps_counting_choose(const ps_job *job, const ps_cluster *cluster, const ps_memory_share *share, ps_counting *counting,
+                           ps_error *error);
 
 #endif

@@ -22,8 +22,7 @@ static ps_code choose_rows(const ps_histogram_plan *plan, const ps_histogram_ops
         memory->counter_bytes = ops->minimum_bytes(desc, map);
         if (!budget || memory->counter_bytes <= budget) return PS_OK;
         if (memory->rows_at_once <= 1)
-            return PS_FAIL(error, PS_E_JOB,
-                           "%s: a single row of %lld pixels with %lld bins needs %.3f GiB, %s is %.3f GiB",
+            return PS_FAIL(error, PS_E_JOB, "%s: a single row of %lld pixels with %lld bins needs %.3f GiB, %s is %.3f GiB",
                            plan->job->memory_budget_GiB > 0 ? "/compute/memory_budget_GiB" : "/histogram/bins", (long long)plan->columns,
                            (long long)map->n_bins, (double)memory->counter_bytes / (1 << 30),
                            plan->job->memory_budget_GiB > 0 ? "the budget" : "what this machine leaves for them",

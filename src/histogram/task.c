@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include "core/log.h"
+#include "core/text.h"
 #include "histogram/counting.h"
 #include "histogram/file.h"
 #include "histogram/histogram.h"
 #include "histogram/masks.h"
+#include "histogram/memory.h"
 #include "histogram/reduce.h"
 #include "output/guard.h"
 #include "output/h5.h"
@@ -53,9 +55,22 @@ static ps_code guard_inputs(const session *s, ps_error *error) {
     return s->cluster->rank == 0 ? ps_guard_output(s->job, &options, error) : PS_OK;
 }
 
+/* A job that does not fit is refused before counting or a file is begun; what a device has shows when counting begins. */
+static ps_code check_memory(const session *s, ps_error *error) {
+    ps_histogram_memory memory;
+    char bytes[PS_BYTES_TEXT];
+    if (s->counting.budget_bytes == 0) return PS_OK;
+    ps_code code = ps_histogram_memory_plan(&s->plan, s->counting.ops, s->counting.budget_bytes, &memory, error);
+    if (code == PS_OK || s->job->memory_budget_GiB > 0) return code;
+    ps_error_prefix(error, "%s left for %d rank%s (%s)", ps_text_bytes((double)s->share.free_bytes, bytes), s->share.n_sharing,
+                    s->share.n_sharing == 1 ? "" : "s", s->share.text);
+    return code;
+}
+
 static ps_code prepare_rank(session *s, ps_error *error) {
     PS_TRY(ps_histogram_plan_build(s->job, &s->plan, error));
     PS_TRY(ps_counting_choose(s->job, s->cluster, &s->share, &s->counting, error));
+    PS_TRY(check_memory(s, error));
     int64_t n_frames = s->plan.run.series.n_items, n_detector = s->plan.run.detector_rows * s->plan.run.detector_columns;
     s->given = malloc((size_t)n_detector);
     s->mask = calloc((size_t)n_detector, sizeof *s->mask);

@@ -28,14 +28,17 @@ static int64_t largest_group(const ps_run_plan *run) {
     return largest;
 }
 
-static size_t budget_of(const ps_job *job) { return (size_t)(job->memory_budget_GiB * GiB); }
+static size_t budget_of(const ps_job *job) {
+    return (size_t)(job->memory_budget_GiB * GiB);
+}
 
 /* Pixels of all groups; frequencies and aliases of one group, and of one frame with more pixels left out. */
 static size_t plan_bytes(const ps_run_plan *run) {
     const ps_plan *largest = &run->groups[largest_group(run)].plan;
     size_t detector = (size_t)(run->detector_rows * run->detector_columns), all = 0;
     size_t per_alias = 2 * sizeof(int32_t) + 4 * sizeof(double), per_pixel = sizeof(int32_t) + 2 * sizeof(double) + 1;
-    for (int64_t g = 0; g < run->n_groups; g++) all += detector * (1 + sizeof(double)) + (size_t)run->groups[g].plan.desc.n_active * per_pixel;
+    for (int64_t g = 0; g < run->n_groups; g++)
+        all += detector * (1 + sizeof(double)) + (size_t)run->groups[g].plan.desc.n_active * per_pixel;
     size_t aliases = (size_t)largest->full_plane_aliases; /* of the half that is solved, at most */
     return all + 2 * (aliases * per_alias + (size_t)largest->desc.n_frequencies * sizeof(ps_frequency));
 }
@@ -58,13 +61,16 @@ static size_t pinned_bytes(const ps_run_plan *run) {
     return 2 * upload_most + 2 * (size_t)(run->image_rows * run->image_columns) * sizeof(float);
 }
 
-static ps_code refuse(const ps_run_plan *run, const ps_run_memory *memory, const ps_memory_share *share, const char *needs, ps_error *error) {
+static ps_code refuse(const ps_run_plan *run, const ps_run_memory *memory, const ps_memory_share *share, const char *needs,
+                      ps_error *error) {
     char upsampling[64] = "";
     bool shares = share && share->n_sharing > 1 && !memory->set_by_job;
-    const char *more = memory->set_by_job ? "a larger budget" : getenv("SLURM_JOB_ID") ? "more memory from Slurm (--mem)" : "a machine with more memory";
+    const char *more = memory->set_by_job       ? "a larger budget"
+                       : getenv("SLURM_JOB_ID") ? "more memory from Slurm (--mem)"
+                                                : "a machine with more memory";
     if (run->upsampling > 1) snprintf(upsampling, sizeof upsampling, ", or a smaller upsampling than %lld", (long long)run->upsampling);
-    return PS_FAIL(error, PS_E_JOB, "this job does not fit into memory: each rank needs %s, and %s. What helps: %s%s%s", needs, memory->limit,
-                   shares ? "fewer ranks on a node, " : "", more, upsampling);
+    return PS_FAIL(error, PS_E_JOB, "this job does not fit into memory: each rank needs %s, and %s. What helps: %s%s%s", needs,
+                   memory->limit, shares ? "fewer ranks on a node, " : "", more, upsampling);
 }
 
 /* ---- the host's part ---------------------------------------------------------------------------------------------------------- */
@@ -91,8 +97,8 @@ static size_t choose_ring(const ps_loader_shape *shape, const ps_memory_share *s
     return ps_loader_bytes(shape, most);
 }
 
-ps_code ps_run_memory_begin(const ps_job *job, const ps_run_plan *run, const ps_backend_ops *ops, const ps_memory_share *share, ps_run_memory *memory,
-                            ps_error *error) {
+ps_code ps_run_memory_begin(const ps_job *job, const ps_run_plan *run, const ps_backend_ops *ops, const ps_memory_share *share,
+                            ps_run_memory *memory, ps_error *error) {
     const ps_loader_shape shape = ps_run_loader_shape(job, run);
     *memory = (ps_run_memory){.on_device = strcmp(ops->name, "cuda") == 0};
     memory->ring_bytes = choose_ring(&shape, share);
@@ -149,14 +155,15 @@ static ps_code refuse_backend(const ps_run_plan *run, const ps_memory_plan *one,
     size_t kept = one->system_bytes + one->frame_bytes;
     bool with_host = !memory->on_device && !memory->set_by_job;
     snprintf(needs, sizeof needs, "at least %s%s (system %s, one frame %s, work %s%s%s)",
-             ps_text_bytes((double)(memory->least_bytes + (with_host ? memory->host_bytes : 0)), all), memory->on_device ? " of the device" : "",
-             ps_text_bytes((double)one->system_bytes, system), ps_text_bytes((double)one->frame_bytes, frame),
-             ps_text_bytes((double)(memory->least_bytes - kept), work), with_host ? ", reading, plans and results " : "",
-             with_host ? ps_text_bytes((double)memory->host_bytes, host) : "");
+             ps_text_bytes((double)(memory->least_bytes + (with_host ? memory->host_bytes : 0)), all),
+             memory->on_device ? " of the device" : "", ps_text_bytes((double)one->system_bytes, system),
+             ps_text_bytes((double)one->frame_bytes, frame), ps_text_bytes((double)(memory->least_bytes - kept), work),
+             with_host ? ", reading, plans and results " : "", with_host ? ps_text_bytes((double)memory->host_bytes, host) : "");
     return refuse(run, memory, share, needs, error);
 }
 
-static ps_code plan_backend(const ps_run_plan *run, const backend_question *q, const ps_memory_share *share, ps_run_memory *memory, ps_error *error) {
+static ps_code plan_backend(const ps_run_plan *run, const backend_question *q, const ps_memory_share *share, ps_run_memory *memory,
+                            ps_error *error) {
     ps_error reason = {0};
     PS_TRY(find_least(q, &memory->least_bytes, error));
     ps_code code = ask(q, memory->backend_budget, PS_MOST_FRAMES_PER_BATCH, &memory->backend, &reason);
@@ -172,15 +179,16 @@ static ps_code plan_backend(const ps_run_plan *run, const backend_question *q, c
     return PS_OK;
 }
 
-ps_code ps_run_memory_finish(const ps_job *job, ps_run_plan *run, const ps_backend_ops *ops, const ps_memory_share *share, size_t device_bytes,
-                             ps_run_memory *memory, ps_error *error) {
+ps_code ps_run_memory_finish(const ps_job *job, ps_run_plan *run, const ps_backend_ops *ops, const ps_memory_share *share,
+                             size_t device_bytes, ps_run_memory *memory, ps_error *error) {
     int64_t at = largest_group(run);
     bool was_open = run->groups[at].plan.desc.frequencies != NULL;
     if (memory->on_device && device_bytes && (!memory->set_by_job || device_bytes < memory->backend_budget)) {
         memory->backend_budget = device_bytes;
         memory->set_by_job = false;
         char bytes[PS_BYTES_TEXT];
-        snprintf(memory->limit, sizeof memory->limit, "%s are free for this rank on its device, a reserve and other ranks' parts not counted",
+        snprintf(memory->limit, sizeof memory->limit,
+                 "%s are free for this rank on its device, a reserve and other ranks' parts not counted",
                  ps_text_bytes((double)device_bytes, bytes));
     }
     PS_TRY(ps_run_group_open(job, run, at, error));

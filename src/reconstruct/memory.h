@@ -21,12 +21,13 @@ typedef struct {
 
 /* share: what this rank may take of the host; NULL: no limit. Sets the host's part and the backend's budget, which on a device is the job's
  * or 0. PS_E_JOB when the host has no room for it. */
-ps_code ps_run_memory_begin(const ps_job *job, const ps_run_plan *run, const ps_backend_ops *ops, const ps_memory_share *share, ps_run_memory *memory,
-                            ps_error *error);
-/* device_bytes: what the backend may take of its device; 0: not known, or no device. Fills the rest; ops need not be open. PS_E_JOB, with what is
- * needed, what is free, what sets the limit and what to do, when not even one frame fits; memory is complete but for `backend` then. */
-ps_code ps_run_memory_finish(const ps_job *job, ps_run_plan *run, const ps_backend_ops *ops, const ps_memory_share *share, size_t device_bytes,
-                             ps_run_memory *memory, ps_error *error);
+ps_code ps_run_memory_begin(const ps_job *job, const ps_run_plan *run, const ps_backend_ops *ops, const ps_memory_share *share,
+                            ps_run_memory *memory, ps_error *error);
+/* device_bytes: what the backend may take of its device; 0: not known, or no device. Fills the rest; ops need not be open. PS_E_JOB, with
+ * what is needed, what is free, what sets the limit and what to do, when not even one frame fits; memory is complete but for `backend`
+ * then. */
+ps_code ps_run_memory_finish(const ps_job *job, ps_run_plan *run, const ps_backend_ops *ops, const ps_memory_share *share,
+                             size_t device_bytes, ps_run_memory *memory, ps_error *error);
 
 /* How the loader of a run is made. */
 ps_loader_shape ps_run_loader_shape(const ps_job *job, const ps_run_plan *run);

@@ -281,9 +281,9 @@ static void say_plan(const session *s) {
            (long long)(s->n_places + s->n_suspects), (long long)run->image_rows, (long long)run->image_columns, s->cluster->n_ranks,
            s->cluster->n_ranks == 1 ? "" : "s", s->ops->name, s->device.name);
     char bytes[PS_BYTES_TEXT];
-    ps_log(PS_LOG_INFO, "memory of each rank: %s of the host%s; up to %lld frame%s at a time", ps_text_bytes((double)s->memory.host_bytes, bytes),
-           s->memory.on_device ? " and what the device needs" : "", (long long)s->memory.backend.frames_per_batch,
-           s->memory.backend.frames_per_batch == 1 ? "" : "s");
+    ps_log(PS_LOG_INFO, "memory of each rank: %s of the host%s; up to %lld frame%s at a time",
+           ps_text_bytes((double)s->memory.host_bytes, bytes), s->memory.on_device ? " and what the device needs" : "",
+           (long long)s->memory.backend.frames_per_batch, s->memory.backend.frames_per_batch == 1 ? "" : "s");
 }
 
 typedef struct {

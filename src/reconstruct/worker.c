@@ -496,7 +496,8 @@ static ps_code process(worker *w, item **items, int64_t n, bool again, ps_error 
     n = make_room(w, items, n);
     if (n == 0) return PS_OK;
     if (n == 1 && again) {
-        ps_error_prefix(&reason, "out of memory with this frame alone; --resume --retry-failed with fewer ranks on a node, or more memory, may do it");
+        ps_error_prefix(
+            &reason, "out of memory with this frame alone; --resume --retry-failed with fewer ranks on a node, or more memory, may do it");
         return fail_item(w, items[0], &reason, error);
     }
     int64_t half = (n + 1) / 2;

@@ -172,7 +172,8 @@ static ps_code plan_memory(const ps_job *job, uint64_t available_bytes, ps_simul
     memory->positions_per_block = clamp(share / (pixels * element), 1, positions);
     memory->bytes = peak_bytes(setup, fixed);
     if (memory->bytes > (int64_t)(budget_GiB * bytes_per_GiB) && is_scarce)
-        return PS_FAIL(error, PS_E_JOB, "this scan and detector need at least %.2f GiB on each rank, %.2f GiB are there for it on this machine",
+        return PS_FAIL(error, PS_E_JOB,
+                       "this scan and detector need at least %.2f GiB on each rank, %.2f GiB are there for it on this machine",
                        (double)memory->bytes / bytes_per_GiB + 0.005, budget_GiB);
     if (memory->bytes > (int64_t)(budget_GiB * bytes_per_GiB))
         return PS_FAIL(error, PS_E_JOB, "/compute/memory_budget_GiB: found %g%s, expected at least %.2f for this scan and detector",

@@ -37,8 +37,8 @@ typedef struct {
     void *context;
 } ps_simulate_watch;
 
-/* Rank-local. Everything impossible is PS_E_JOB. available_bytes: what this rank may take; a budget beyond it, given or not, is lowered to it.
- * job must outlive setup. */
+/* Rank-local. Everything impossible is PS_E_JOB. available_bytes: what this rank may take; a budget beyond it, given or not, is lowered to
+ * it. job must outlive setup. */
 ps_code ps_simulate_setup_build(const ps_job *job, uint64_t available_bytes, ps_simulate_setup *setup, ps_error *error);
 
 /* The optics of one frame: defocus changes by defocus_step_A. */

@@ -30,15 +30,13 @@ static void make(machine *m, int n_cores, int n_numa, int n_threads_per_core, in
     for (int i = 0; i < n_cores * n_threads_per_core; i++)
         m->cpus[i] = (ps_cpu){.cpu = i, .core = i % n_cores, .numa = i % n_cores * n_numa / n_cores};
     for (int rank = 0; rank < n_ranks; rank++) m->numa[rank] = -1;
-    m->question = (ps_cores_question){.n_cpus = n_cores * n_threads_per_core,
-                                      .cpus = m->cpus,
-                                      .n_ranks = n_ranks,
-                                      .bound = m->bound,
-                                      .numa = m->numa,
-                                      .launched = true};
+    m->question = (ps_cores_question){
+        .n_cpus = n_cores * n_threads_per_core, .cpus = m->cpus, .n_ranks = n_ranks, .bound = m->bound, .numa = m->numa, .launched = true};
 }
 
-static void bind(machine *m, int rank, const char *list) { assert_true(ps_cpu_set_parse(list, &m->bound[rank])); }
+static void bind(machine *m, int rank, const char *list) {
+    assert_true(ps_cpu_set_parse(list, &m->bound[rank]));
+}
 
 static void expect(const machine *m, int rank, ps_cores_action action, const char *list, int n_threads) {
     ps_cores_plan plan;
@@ -198,13 +196,16 @@ static ps_binding_evidence evidence_of(const char *const *environment, const cha
 
 static void nothing_asked(void **state) {
     (void)state;
-    ps_binding_evidence e = evidence_of(WORDS(MPI, "OMPI_MCA_orte_bound_at_launch=1", "OMP_NUM_THREADS=4"), WORDS("mpirun", "-n", "2", "ptyseries", "run", "a.json"));
+    ps_binding_evidence e = evidence_of(WORDS(MPI, "OMPI_MCA_orte_bound_at_launch=1", "OMP_NUM_THREADS=4"),
+                                        WORDS("mpirun", "-n", "2", "ptyseries", "run", "a.json"));
     assert_true(e.launched && !e.asked && e.n_granted == 0);
     e = evidence_of(WORDS("HOME=/root"), WORDS("bash"));
     assert_true(!e.launched && !e.asked);
-    e = evidence_of(WORDS(MPI, "OMP_PROC_BIND=false", "OMPI_MCA_rmaps_base_mapping_policy=node", "KMP_AFFINITY=none"), WORDS("mpirun", "--map-by", "node"));
+    e = evidence_of(WORDS(MPI, "OMP_PROC_BIND=false", "OMPI_MCA_rmaps_base_mapping_policy=node", "KMP_AFFINITY=none"),
+                    WORDS("mpirun", "--map-by", "node"));
     assert_false(e.asked);
-    e = evidence_of(WORDS("SLURM_STEP_ID=0", "SLURM_PROCID=1", "SLURM_CPU_BIND_TYPE=mask_cpu:", "SLURM_CPUS_ON_NODE=16"), WORDS("slurmstepd: [7.0]"));
+    e = evidence_of(WORDS("SLURM_STEP_ID=0", "SLURM_PROCID=1", "SLURM_CPU_BIND_TYPE=mask_cpu:", "SLURM_CPUS_ON_NODE=16"),
+                    WORDS("slurmstepd: [7.0]"));
     assert_true(e.launched && !e.asked && e.n_granted == 16);
     /* Slurm starts mpirun's daemons unbound; that is not the user's wish */
     e = evidence_of(WORDS(MPI, "SLURM_STEP_ID=0", "SLURM_PROCID=0", "SLURM_CPU_BIND_TYPE=none", "SLURM_CPUS_PER_TASK=4"), WORDS("orted"));
@@ -215,11 +216,21 @@ static void nothing_asked(void **state) {
 
 static void asked(void **state) {
     (void)state;
-    const char *const variables[] = {"OMPI_MCA_hwloc_base_binding_policy=core", "OMPI_MCA_hwloc_base_cpu_set=1", "OMPI_MCA_rmaps_base_mapping_policy=slot:PE=2",
-                                     "OMPI_MCA_orte_rankfile=r", "PRTE_MCA_hwloc_default_binding_policy=none", "OMP_PROC_BIND=close", "OMP_PLACES=cores",
-                                     "GOMP_CPU_AFFINITY=0-3", "KMP_AFFINITY=compact", "I_MPI_PIN_DOMAIN=socket", "MV2_CPU_MAPPING=0:1", "HYDRA_BIND=none"};
-    const char *const options[] = {"--bind-to", "-bind-to", "--bind-to-core", "--rankfile", "-rf", "--cpu-set", "--cpu-list", "--map-by=slot:pe=2", "taskset",
-                                   "/usr/bin/numactl", "hwloc-bind", "--cpu-bind=cores"};
+    const char *const variables[] = {"OMPI_MCA_hwloc_base_binding_policy=core",
+                                     "OMPI_MCA_hwloc_base_cpu_set=1",
+                                     "OMPI_MCA_rmaps_base_mapping_policy=slot:PE=2",
+                                     "OMPI_MCA_orte_rankfile=r",
+                                     "PRTE_MCA_hwloc_default_binding_policy=none",
+                                     "OMP_PROC_BIND=close",
+                                     "OMP_PLACES=cores",
+                                     "GOMP_CPU_AFFINITY=0-3",
+                                     "KMP_AFFINITY=compact",
+                                     "I_MPI_PIN_DOMAIN=socket",
+                                     "MV2_CPU_MAPPING=0:1",
+                                     "HYDRA_BIND=none"};
+    const char *const options[] = {"--bind-to", "-bind-to",         "--bind-to-core", "--rankfile",
+                                   "-rf",       "--cpu-set",        "--cpu-list",     "--map-by=slot:pe=2",
+                                   "taskset",   "/usr/bin/numactl", "hwloc-bind",     "--cpu-bind=cores"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         ps_binding_evidence e = evidence_of(WORDS(MPI, variables[i]), WORDS("mpirun"));
         if (!e.asked || !strstr(variables[i], e.by)) fail_msg("%s is not seen", variables[i]);

@@ -35,7 +35,8 @@ static int make_root(void **state) {
     (void)state;
     snprintf(root, sizeof root, "/tmp/ptyseries_bounds_XXXXXX");
     assert_non_null(mkdtemp(root));
-    write_file("/proc/meminfo", "MemTotal:       16777216 kB\nMemFree: 1024 kB\nMemAvailable:    8388608 kB\nCommitLimit:     4194304 kB\nCommitted_AS:    1048576 kB\n");
+    write_file("/proc/meminfo", "MemTotal:       16777216 kB\nMemFree: 1024 kB\nMemAvailable:    8388608 kB\nCommitLimit:     4194304 "
+                                "kB\nCommitted_AS:    1048576 kB\n");
     return 0;
 }
 
@@ -74,7 +75,8 @@ static void the_hosts_free_memory(void **state) {
 static void unified_groups_and_their_ancestors(void **state) {
     (void)state;
     write_file("/proc/self/cgroup", "0::/slurm/job_7/step_0\n");
-    write_file("/proc/self/mountinfo", "24 23 0:21 / /proc rw - proc proc rw\n31 23 0:28 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n");
+    write_file("/proc/self/mountinfo",
+               "24 23 0:21 / /proc rw - proc proc rw\n31 23 0:28 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n");
     write_file("/sys/fs/cgroup/slurm/job_7/step_0/memory.max", "max\n");
     expect(8192, "MemAvailable");
     write_file("/sys/fs/cgroup/slurm/job_7/memory.max", "2147483648\n"); /* an ancestor's limit */
@@ -106,8 +108,8 @@ static void a_container_that_does_not_see_its_own_path(void **state) {
 static void groups_of_version_1(void **state) {
     (void)state;
     write_file("/proc/self/cgroup", "9:cpuset:/\n4:memory,hugetlb:/slurm/uid_0/job_7\n0::/\n");
-    write_file("/proc/self/mountinfo",
-               "33 31 0:30 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory,hugetlb\n");
+    write_file("/proc/self/mountinfo", "33 31 0:30 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n35 31 0:32 / "
+                                       "/sys/fs/cgroup/memory rw - cgroup cgroup rw,memory,hugetlb\n");
     write_file("/sys/fs/cgroup/memory/slurm/uid_0/job_7/memory.limit_in_bytes", "9223372036854771712\n");
     write_file("/sys/fs/cgroup/memory/slurm/uid_0/job_7/memory.usage_in_bytes", "1048576\n");
     expect(8192, "MemAvailable");
@@ -172,7 +174,9 @@ static void the_process_own_limit(void **state) {
 
 static void the_tightest_share_decides(void **state) {
     (void)state;
-    ps_memory_bounds bounds = {.n = 2, .bounds = {{.free_bytes = 900 * MiB, .owner = {1, 0}, .text = "of all"}, {.free_bytes = 400 * MiB, .owner = {4, 9}, .text = "own"}}};
+    ps_memory_bounds bounds = {.n = 2,
+                               .bounds = {{.free_bytes = 900 * MiB, .owner = {1, 0}, .text = "of all"},
+                                          {.free_bytes = 400 * MiB, .owner = {4, 9}, .text = "own"}}};
     ps_memory_share share;
     ps_memory_share_find(&bounds, NULL, &share);
     assert_string_equal(share.text, "own");
