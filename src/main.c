@@ -6,8 +6,8 @@
 
 #include "cli/cli.h"
 #include "cluster/waiting.h"
-#include "core/crash.h"
-#include "core/lock.h"
+#include "hdf5/crash.h"
+#include "hdf5/lock.h"
 #include "core/one_thread.h"
 #include "core/text.h"
 

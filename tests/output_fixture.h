@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "output/output.h"
+#include "store/output.h"
 
 enum { FIXTURE_STRENGTHS = 3, FIXTURE_OPTICS = 2, FIXTURE_CURVE = 7, FIXTURE_MAX_FRAMES = 64, FIXTURE_FILES = 3 };
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "bench/bench_frames.h"
-#include "cli/options.h"
+#include "core/options.h"
 #include "core/log.h"
 #include "kernels/backend.h"
 #include "kernels/histogram.h"

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "core/text.h"
-#include "input/bslz4.h"
-#include "input/hdf5_util.h"
+#include "hdf5/bslz4.h"
+#include "hdf5/util.h"
 #include "input/reader.h"
-#include "simulate/master_writer.h"
+#include "tasks/simulate/master_writer.h"
 
 enum { SIDE = 192, PIXELS = SIDE * SIDE, QUICK_FRAMES = 256, FRAMES = 2048, DIFFERENT_FRAMES = 16 };
 

@@ -6,7 +6,7 @@
 #include "bench/measure.h"
 #include "bench/measure_decode.h"
 #include "cli/cli.h"
-#include "cli/options.h"
+#include "core/options.h"
 
 typedef struct {
     const char *backend, *json, *rows;

@@ -8,13 +8,13 @@
 #include "cli/check_report.h"
 #include "cli/check_time.h"
 #include "cli/cli.h"
-#include "cli/options.h"
+#include "core/options.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "histogram/counting.h"
-#include "input/screen.h"
-#include "output/guard.h"
-#include "reconstruct/backend_choice.h"
+#include "tasks/histogram/counting.h"
+#include "input/preflight.h"
+#include "store/guard.h"
+#include "plan/backend_choice.h"
 
 typedef struct {
     const char *job_path;

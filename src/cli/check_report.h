@@ -2,12 +2,12 @@
 #ifndef PS_CLI_CHECK_REPORT_H
 #define PS_CLI_CHECK_REPORT_H
 
-#include "histogram/memory.h"
+#include "tasks/histogram/memory.h"
 #include "job/job.h"
 #include "kernels/backend.h"
-#include "reconstruct/memory.h"
-#include "reconstruct/prologue.h"
-#include "simulate/simulate.h"
+#include "plan/memory.h"
+#include "plan/plan.h"
+#include "tasks/simulate/simulate.h"
 
 typedef struct {
     ps_job job;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/log.h"
-#include "reconstruct/backend_choice.h"
+#include "plan/backend_choice.h"
 
 enum { SAMPLE_FREQUENCIES = 1024, SAMPLE_PIXELS = 48 };
 

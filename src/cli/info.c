@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/options.h"
-#include "histogram/view.h"
+#include "core/options.h"
+#include "tasks/histogram/view.h"
 #include "input/reader.h"
-#include "input/screen.h"
-#include "output/info.h"
+#include "input/preflight.h"
+#include "store/info.h"
 
 static void print_line(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

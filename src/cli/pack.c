@@ -1,9 +1,9 @@
-#include "output/pack.h"
+#include "store/pack.h"
 
 #include <stdio.h>
 
 #include "cli/cli.h"
-#include "cli/options.h"
+#include "core/options.h"
 #include "core/log.h"
 
 static ps_code run(int n_arguments, char **arguments, ps_error *error) {

@@ -1,13 +1,13 @@
-#include "output/preview.h"
+#include "report/preview.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/cli.h"
-#include "cli/options.h"
+#include "core/options.h"
 #include "core/log.h"
-#include "histogram/preview.h"
-#include "histogram/view.h"
+#include "tasks/histogram/preview.h"
+#include "tasks/histogram/view.h"
 
 /* "--pixel ROW,COLUMN" as often as given. */
 static ps_code read_pixels(const ps_option_list *given, int64_t (**pixels)[2], ps_error *error) {

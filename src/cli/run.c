@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/options.h"
+#include "core/options.h"
 #include "cluster/cluster.h"
 #include "cluster/placement.h"
 #include "cluster/stop.h"
@@ -12,12 +12,12 @@
 #include "cluster/watchdog.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "histogram/histogram.h"
-#include "input/screen.h"
+#include "tasks/histogram/histogram.h"
+#include "input/preflight.h"
 #include "job/job.h"
-#include "reconstruct/backend_choice.h"
-#include "reconstruct/run.h"
-#include "simulate/simulate.h"
+#include "plan/backend_choice.h"
+#include "tasks/reconstruct/run.h"
+#include "tasks/simulate/simulate.h"
 
 typedef struct {
     const char *job_path;

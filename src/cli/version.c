@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 #include "core/version.h"
 #include "kernels/backend.h"
-#include "reconstruct/provenance.h"
+#include "store/provenance.h"
 
 #ifdef PS_WITH_CUDA
 static void print_cuda(void) {

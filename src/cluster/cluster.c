@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/lock.h"
+#include "hdf5/lock.h"
 
 ps_code ps_mpi_check(int status, const char *call, const char *file, int line, ps_error *error) {
     if (status == MPI_SUCCESS) return PS_OK;

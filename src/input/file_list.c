@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "input/hdf5_util.h"
-#include "input/hdf5_virtual.h"
+#include "hdf5/util.h"
+#include "hdf5/virtual.h"
 
 enum { DEEPEST = 16 }; /* virtual datasets of virtual datasets */
 

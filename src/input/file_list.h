@@ -2,7 +2,7 @@
 #ifndef PS_INPUT_FILE_LIST_H
 #define PS_INPUT_FILE_LIST_H
 
-#include "input/hdf5_dataset.h"
+#include "hdf5/dataset.h"
 #include "input/name_list.h"
 
 /* Adds a file unless it is listed; by its real name (no links, absolute) when it is there, else as it is written. */

@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "input/clean.h"
+#include "input/adapters/clean.h"
 
 enum { SMALLEST_DEPTH = 8, SIXTEEN_ONES = 65535 };
 

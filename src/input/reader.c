@@ -10,14 +10,14 @@
 #include <sys/stat.h>
 
 #include "core/regular.h"
-#include "input/clean.h"
-#include "input/hdf5_util.h"
-#include "input/partial.h"
-#include "input/positions.h"
-#include "input/reader_formats.h"
+#include "input/adapters/clean.h"
+#include "hdf5/util.h"
+#include "input/adapters/partial.h"
+#include "input/adapters/positions.h"
+#include "input/formats/formats.h"
 #include "input/file_list.h"
-#include "input/scan_hint.h"
-#include "input/screen.h"
+#include "input/adapters/scan_hint.h"
+#include "input/preflight.h"
 #include "input/source.h"
 #include "optics/optics.h"
 

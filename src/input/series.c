@@ -13,7 +13,7 @@
 #include "core/regular.h"
 #include "core/text.h"
 #include "input/name_list.h"
-#include "input/screen.h"
+#include "input/preflight.h"
 #include "input/series_order.h"
 #include "input/source.h"
 

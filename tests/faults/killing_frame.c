@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "reconstruct/backend_choice.h"
+#include "plan/backend_choice.h"
 
 enum { MOST = 64 };
 static ps_frame *killing[MOST];

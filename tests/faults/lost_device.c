@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "cli/cli.h"
-#include "reconstruct/backend_choice.h"
+#include "plan/backend_choice.h"
 
 static int n_reduced, n_scaled, n_looks;
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "input/bslz4.h"
+#include "hdf5/bslz4.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "input/empad.h"
+#include "input/formats/empad_xml.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "input/hdf5_index.h"
-#include "input/hdf5_util.h"
+#include "hdf5/index.h"
+#include "hdf5/util.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

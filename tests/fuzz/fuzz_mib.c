@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "input/mib.h"
+#include "input/formats/mib_header.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "input/npy.h"
+#include "input/formats/npy_header.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "optics/doubts.h"
+#include "optics/warnings.h"
 #include "optics/optics_json.h"
 #include "optics/plan.h"
 

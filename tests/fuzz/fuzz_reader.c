@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "input/mask.h"
+#include "input/adapters/mask.h"
 #include "input/reader.h"
 
 int LLVMFuzzerInitialize(int *n_arguments, char ***arguments);

@@ -12,21 +12,21 @@ command -v clang >/dev/null 2>&1 || { echo "skipped: fuzzing needs clang"; exit 
 work=${PS_FUZZ_DIR:-$root/build-fuzz}
 mkdir -p "$work"
 src=$root/src
-input=$src/input
+formats=$src/input/formats
 core="$src/core/error.c $src/core/types.c $root/kernels/aberrations.c"
 json="$src/core/json.c $src/core/text.c $src/core/utf8.c"
 
 sources() {
     case $1 in
-    bslz4 | bslz4_round) echo "$input/bslz4.c $input/lz4_block.c $input/bit_shuffle.c" ;;
-    npy) echo "$input/npy.c $input/file_read.c" ;;
-    mib) echo "$input/mib.c" ;;
-    empad) echo "$input/empad.c $input/xml.c" ;;
-    reader | names) echo "$input/*.c $src/optics/optics.c $src/core/text.c $src/core/lock.c $src/core/crash.c" ;;
-    hdf5_index) echo "$input/hdf5_index.c $input/file_read.c" ;;
+    bslz4 | bslz4_round) echo "$src/hdf5/bslz4.c $src/hdf5/lz4_block.c $src/hdf5/bit_shuffle.c" ;;
+    npy) echo "$formats/npy_header.c $src/core/file_read.c" ;;
+    mib) echo "$formats/mib_header.c" ;;
+    empad) echo "$formats/empad_xml.c $formats/xml.c" ;;
+    reader | names) echo "$src/hdf5/*.c $formats/*.c $src/input/adapters/*.c $(ls "$src"/input/*.c | grep -v loader.c) $src/optics/optics.c $src/core/text.c $src/core/file_read.c $src/core/byte_order.c $src/core/regular.c" ;;
+    hdf5_index) echo "$src/hdf5/index.c $src/core/file_read.c" ;;
     job) echo "$src/job/*.c $src/optics/optics.c $src/optics/optics_json.c $src/optics/quantem_fit.c $json" ;;
-    optics) echo "$src/optics/optics.c $src/optics/optics_json.c $src/optics/quantem_fit.c $src/optics/doubts.c $src/optics/plan.c $json" ;;
-    signature) echo "$src/output/signature.c" ;;
+    optics) echo "$src/optics/optics.c $src/optics/optics_json.c $src/optics/quantem_fit.c $src/optics/warnings.c $src/optics/plan.c $json" ;;
+    signature) echo "$src/store/fingerprint.c" ;;
     *) echo "run.sh: no target '$1'; there are $all" >&2; return 1 ;;
     esac
 }

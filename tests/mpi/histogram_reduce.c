@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "histogram/reduce.h"
+#include "tasks/histogram/reduce.h"
 
 enum { N_PIXELS = 37, N_BINS = 19, N_FRAMES = 23 };
 

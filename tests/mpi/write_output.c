@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "output/internal.h"
-#include "output/resume.h"
+#include "store/internal.h"
+#include "store/resume.h"
 #include "output_fixture.h"
 
 static int rank, n_ranks;

@@ -16,8 +16,8 @@
 #include <hdf5.h>
 
 #include "core/types.h"
-#include "input/bslz4.h"
-#include "input/hdf5_util.h"
+#include "hdf5/bslz4.h"
+#include "hdf5/util.h"
 #include "input/reader.h"
 
 #define FORMATS PS_SOURCE_DIR "/../shared/data/formats"

@@ -1,7 +1,7 @@
 /* Values that are no counts become the marker of their type, each kind counted, and nothing else changes. */
 #include <math.h>
 
-#include "input/clean.h"
+#include "input/adapters/clean.h"
 #include "recordings.h"
 
 static void test_unsigned(void **unused) {

@@ -1,7 +1,7 @@
 /* Skipped, flyback, repeated and serpentine positions against a frame-by-frame count; what does not fit. */
 #include <math.h>
 
-#include "input/positions.h"
+#include "input/adapters/positions.h"
 #include "recordings.h"
 
 enum { ROWS = 3, COLUMNS = 5 };

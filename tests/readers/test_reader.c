@@ -1,6 +1,6 @@
 /* What holds for every format: unknown files, bounds, scan shapes, masks from files. */
-#include "input/mask.h"
-#include "input/reader_formats.h"
+#include "input/adapters/mask.h"
+#include "input/formats/formats.h"
 #include "recordings.h"
 
 static void test_unknown_files(void **unused) {

@@ -1,7 +1,7 @@
 /* EMD: 1.0 as py4DSTEM writes it, older axes, bare groups; calibrations with units that mislead; which cube; real files. */
 #include <math.h>
 
-#include "input/axis_order.h"
+#include "input/formats/axis_order.h"
 #include "input/units.h"
 #include "recordings.h"
 

@@ -1,8 +1,8 @@
 /* EMPAD: both generations, metadata and what is left out of it, raw files found from the XML and the other way round, damage. */
 #include <math.h>
 
-#include "input/empad.h"
-#include "input/xml.h"
+#include "input/formats/empad_xml.h"
+#include "input/formats/xml.h"
 #include "recordings.h"
 
 static void write_raw(const char *path, int64_t n, int64_t stored_rows) {

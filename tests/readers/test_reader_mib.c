@@ -1,5 +1,5 @@
 /* Merlin MIB: counter depths, quads and their gap, regions, the .hdr file, damage; real single and quad recordings. */
-#include "input/mib.h"
+#include "input/formats/mib_header.h"
 #include "recordings.h"
 
 enum { HEADER = 384 };

@@ -1,5 +1,5 @@
 /* NumPy arrays: every type, both orders and byte orders, header versions; headers that lie. */
-#include "input/npy.h"
+#include "input/formats/npy_header.h"
 #include "recordings.h"
 
 typedef struct {

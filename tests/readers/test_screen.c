@@ -4,9 +4,9 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "core/crash.h"
-#include "input/hdf5_dataset.h"
-#include "input/screen.h"
+#include "hdf5/crash.h"
+#include "hdf5/dataset.h"
+#include "input/preflight.h"
 #include "recordings.h"
 
 /* Stands in front of the library's: datasets of these names do to it what damage does. */

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "input/bad_pixels.h"
+#include "input/adapters/bad_pixels.h"
 
 enum { ROWS = 41, COLUMNS = 37, N = ROWS * COLUMNS };
 static const int64_t n_positions = 10000;

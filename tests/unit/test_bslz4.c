@@ -10,9 +10,9 @@
 #include <cmocka.h>
 #include <lz4.h>
 
-#include "input/bit_shuffle.h"
-#include "input/bslz4.h"
-#include "input/lz4_block.h"
+#include "hdf5/bit_shuffle.h"
+#include "hdf5/bslz4.h"
+#include "hdf5/lz4_block.h"
 
 static uint64_t state = 1;
 static uint32_t next_random(void) {

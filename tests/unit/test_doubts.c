@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "optics/doubts.h"
+#include "optics/warnings.h"
 #include "reference_case.h"
 
 enum { MOST = 6, C10 = 0, C30 = 4 };

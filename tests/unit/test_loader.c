@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "reconstruct/loader.h"
+#include "input/loader.h"
 
 enum { N_POSITIONS = 24, N_PIXELS = 64, N_INFINITE = 5 };
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "cluster/stop.h"
-#include "reconstruct/mean_pattern.h"
+#include "plan/mean_pattern.h"
 
 enum { ROWS = 6, COLUMNS = 7, POSITIONS = 40, PIXELS = ROWS * COLUMNS };
 

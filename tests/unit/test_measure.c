@@ -13,7 +13,7 @@
 
 #include "optics/circle.h"
 #include "optics/measure.h"
-#include "reconstruct/sample_pattern.h"
+#include "plan/sample_pattern.h"
 
 enum { MOST = 200 * 200, FINE = 8 };
 

@@ -11,12 +11,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "output/info.h"
-#include "output/internal.h"
-#include "output/lock.h"
-#include "output/resume.h"
-#include "output/signature.h"
-#include "output/view.h"
+#include "store/info.h"
+#include "store/internal.h"
+#include "store/lock.h"
+#include "store/resume.h"
+#include "store/fingerprint.h"
+#include "store/view.h"
 #include "output_fixture.h"
 
 static char folder[64], path[96];

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "output/internal.h"
-#include "output/pack.h"
-#include "output/view.h"
+#include "store/internal.h"
+#include "store/pack.h"
+#include "store/view.h"
 #include "output_fixture.h"
 
 static char folder[64], path[96], copy[96];

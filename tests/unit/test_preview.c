@@ -8,8 +8,8 @@
 #include <png.h>
 #include <unistd.h>
 
-#include "output/canvas.h"
-#include "output/preview.h"
+#include "report/canvas.h"
+#include "report/preview.h"
 #include "output_fixture.h"
 
 static char folder[64], path[96];

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "core/text.h"
-#include "reconstruct/prologue.h"
+#include "plan/plan.h"
 
 static char directory[] = "/tmp/ptyseries_prologue_XXXXXX";
 

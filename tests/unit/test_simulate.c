@@ -17,9 +17,9 @@
 #include "core/text.h"
 #include "input/reader.h"
 #include "optics/optics_json.h"
-#include "simulate/setup.h"
-#include "simulate/simulate.h"
-#include "simulate/turning.h"
+#include "tasks/simulate/setup.h"
+#include "tasks/simulate/simulate.h"
+#include "tasks/simulate/transpose.h"
 
 static const ps_cluster cluster = {.n_ranks = 1}; /* one process, which needs no MPI */
 static const ps_run_options afresh = {0}, overwriting = {.overwrite = true}, resuming = {.resume = true};

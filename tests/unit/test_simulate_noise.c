@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "simulate/poisson.h"
-#include "simulate/random.h"
+#include "tasks/simulate/poisson.h"
+#include "tasks/simulate/random.h"
 
 static void check_block(uint64_t key, const uint32_t counter[4], const uint32_t expected[4]) {
     ps_random_bits bits = ps_random_block(key, counter[0], counter[1], counter[2], counter[3]);

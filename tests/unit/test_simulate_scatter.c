@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "simulate/probe_rows.h"
-#include "simulate/scatter.h"
-#include "simulate/setup.h"
+#include "tasks/simulate/probe_rows.h"
+#include "tasks/simulate/scatter.h"
+#include "tasks/simulate/setup.h"
 
 enum { SCAN_ROWS = 7, SCAN_COLUMNS = 10, U = 3, ROWS = SCAN_ROWS * U, COLUMNS = SCAN_COLUMNS * U, DETECTOR = 13 };
 

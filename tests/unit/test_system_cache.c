@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reconstruct/system_cache.h"
+#include "tasks/reconstruct/system_cache.h"
 #include "reference_case.h"
 
 /* More than any machine has: the mask of so many pixels cannot be allocated. */

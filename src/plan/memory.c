@@ -1,0 +1,199 @@
+#include "plan/memory.h"
+
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text.h"
+#include "tasks/reconstruct/frame_solve.h"
+
+static const size_t ring_bytes_most = (size_t)1 << 30;
+static const size_t batch_of_chunks_bytes = (size_t)64 << 20; /* of chunks as the library fetches them */
+static const double GiB = 1024.0 * 1024.0 * 1024.0;
+
+ps_loader_shape ps_run_loader_shape(const ps_job *job, const ps_run_plan *run) {
+    return (ps_loader_shape){.options = ps_job_reader_options(job),
+                             .n_positions = run->scan_rows * run->scan_columns,
+                             .detector_rows = run->detector_rows,
+                             .detector_columns = run->detector_columns,
+                             .dtype = run->dtype};
+}
+
+/* The group with the most pixels decides: frequencies are alike in all groups, and aliases differ little. */
+static int64_t largest_group(const ps_run_plan *run) {
+    int64_t largest = 0;
+    for (int64_t i = 1; i < run->n_groups; i++)
+        if (run->groups[i].plan.desc.n_active > run->groups[largest].plan.desc.n_active) largest = i;
+    return largest;
+}
+
+static size_t budget_of(const ps_job *job) {
+    return (size_t)(job->memory_budget_GiB * GiB);
+}
+
+/* Pixels of all groups; frequencies and aliases of one group, and of one frame with more pixels left out. */
+static size_t plan_bytes(const ps_run_plan *run) {
+    const ps_plan *largest = &run->groups[largest_group(run)].plan;
+    size_t detector = (size_t)(run->detector_rows * run->detector_columns), all = 0;
+    size_t per_alias = 2 * sizeof(int32_t) + 4 * sizeof(double), per_pixel = sizeof(int32_t) + 2 * sizeof(double) + 1;
+    for (int64_t g = 0; g < run->n_groups; g++)
+        all += detector * (1 + sizeof(double)) + (size_t)run->groups[g].plan.desc.n_active * per_pixel;
+    size_t aliases = (size_t)largest->full_plane_aliases; /* of the half that is solved, at most */
+    return all + 2 * (aliases * per_alias + (size_t)largest->desc.n_frequencies * sizeof(ps_frequency));
+}
+
+/* A frame's compressed and plain bytes on each thread that reads, and chunks that come through the library. */
+static size_t decode_bytes(const ps_run_plan *run) {
+    size_t frame = (size_t)(run->detector_rows * run->detector_columns) * ps_dtype_bytes(run->dtype);
+    return (size_t)omp_get_max_threads() * 2 * frame + batch_of_chunks_bytes;
+}
+
+/* Means, marks and masks of the frames of a batch, and of one that is looked at. */
+static size_t batch_bytes(const ps_run_plan *run) {
+    size_t detector = (size_t)(run->detector_rows * run->detector_columns);
+    return (PS_MOST_FRAMES_PER_BATCH + 1) * detector * (sizeof(double) + sizeof(int64_t) + 1);
+}
+
+/* Pinned buffers of a device: two for counts on their way up, two for images on their way down. */
+static size_t pinned_bytes(const ps_run_plan *run) {
+    const size_t upload_most = (size_t)64 << 20;
+    return 2 * upload_most + 2 * (size_t)(run->image_rows * run->image_columns) * sizeof(float);
+}
+
+static ps_code refuse(const ps_run_plan *run, const ps_run_memory *memory, const ps_memory_share *share, const char *needs,
+                      ps_error *error) {
+    char upsampling[64] = "";
+    bool shares = share && share->n_sharing > 1 && !memory->set_by_job;
+    const char *more = memory->set_by_job       ? "a larger budget"
+                       : getenv("SLURM_JOB_ID") ? "more memory from Slurm (--mem)"
+                                                : "a machine with more memory";
+    if (run->upsampling > 1) snprintf(upsampling, sizeof upsampling, ", or a smaller upsampling than %lld", (long long)run->upsampling);
+    return PS_FAIL(error, PS_E_JOB, "this job does not fit into memory: each rank needs %s, and %s. What helps: %s%s%s", needs,
+                   memory->limit, shares ? "fewer ranks on a node, " : "", more, upsampling);
+}
+
+/* ---- the host's part ---------------------------------------------------------------------------------------------------------- */
+
+static void describe_share(const ps_memory_share *share, ps_run_memory *memory) {
+    char bytes[PS_BYTES_TEXT], all[PS_BYTES_TEXT];
+    snprintf(memory->limit, sizeof memory->limit, "%s are there for it on this machine (%s; %s left for %d rank%s, a sixteenth kept back)",
+             ps_text_bytes((double)share->bytes, bytes), share->text, ps_text_bytes((double)share->free_bytes, all), share->n_sharing,
+             share->n_sharing == 1 ? "" : "s");
+}
+
+static void describe_job(const ps_job *job, ps_run_memory *memory) {
+    memory->set_by_job = true;
+    memory->backend_budget = budget_of(job);
+    char bytes[PS_BYTES_TEXT];
+    snprintf(memory->limit, sizeof memory->limit, "the memory budget is %s (/compute/memory_budget_GiB)",
+             ps_text_bytes((double)memory->backend_budget, bytes));
+}
+
+/* A ring of at most an eighth of what is there, so that frames have room; the least that the loader can do with otherwise. */
+static size_t choose_ring(const ps_loader_shape *shape, const ps_memory_share *share) {
+    size_t most = ring_bytes_most;
+    if (share && share->bytes / 8 < most) most = (size_t)(share->bytes / 8);
+    return ps_loader_bytes(shape, most);
+}
+
+ps_code ps_run_memory_begin(const ps_job *job, const ps_run_plan *run, const ps_backend_ops *ops, const ps_memory_share *share,
+                            ps_run_memory *memory, ps_error *error) {
+    const ps_loader_shape shape = ps_run_loader_shape(job, run);
+    *memory = (ps_run_memory){.on_device = strcmp(ops->name, "cuda") == 0};
+    memory->ring_bytes = choose_ring(&shape, share);
+    memory->beside_bytes = plan_bytes(run) + decode_bytes(run) + batch_bytes(run) +
+                           ps_frame_solver_bytes(job, run->image_rows, run->image_columns) + (memory->on_device ? pinned_bytes(run) : 0);
+    size_t taken = memory->ring_bytes + memory->beside_bytes;
+    memory->host_bytes = taken;
+    if (job->memory_budget_GiB > 0) describe_job(job, memory);
+    if (!share || share->bytes == UINT64_MAX) return PS_OK;
+    if (taken >= share->bytes) {
+        char needs[128], bytes[PS_BYTES_TEXT];
+        memory->set_by_job = false;
+        describe_share(share, memory);
+        snprintf(needs, sizeof needs, "%s of the host for reading, plans and results alone", ps_text_bytes((double)taken, bytes));
+        return refuse(run, memory, share, needs, error);
+    }
+    size_t left = (size_t)share->bytes - taken;
+    if (memory->on_device || (memory->set_by_job && memory->backend_budget <= left)) return PS_OK;
+    memory->set_by_job = false;
+    memory->backend_budget = left;
+    describe_share(share, memory);
+    return PS_OK;
+}
+
+/* ---- the backend's part ------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const ps_backend_ops *ops;
+    const ps_system_desc *desc;
+    ps_methods methods;
+    ps_dtype dtype;
+} backend_question;
+
+static ps_code ask(const backend_question *q, size_t budget, int64_t most, ps_memory_plan *plan, ps_error *error) {
+    return q->ops->memory_plan(q->desc, q->methods, q->dtype, budget, most, plan, error);
+}
+
+/* The smallest budget that one frame fits into, to a part in a thousand. */
+static ps_code find_least(const backend_question *q, size_t *least, ps_error *error) {
+    ps_memory_plan plan;
+    PS_TRY(ask(q, 0, 1, &plan, error));
+    size_t good = plan.peak_bytes, bad = plan.system_bytes + plan.frame_bytes;
+    while (good > bad && good - bad > good / 1000 + 4096) {
+        size_t middle = bad + (good - bad) / 2;
+        *(ask(q, middle, 1, &plan, NULL) == PS_OK ? &good : &bad) = middle;
+    }
+    *least = good;
+    return PS_OK;
+}
+
+static ps_code refuse_backend(const ps_run_plan *run, const ps_memory_plan *one, const ps_memory_share *share, const ps_run_memory *memory,
+                              ps_error *error) {
+    char needs[256], all[PS_BYTES_TEXT], system[PS_BYTES_TEXT], frame[PS_BYTES_TEXT], work[PS_BYTES_TEXT], host[PS_BYTES_TEXT];
+    size_t kept = one->system_bytes + one->frame_bytes;
+    bool with_host = !memory->on_device && !memory->set_by_job;
+    snprintf(needs, sizeof needs, "at least %s%s (system %s, one frame %s, work %s%s%s)",
+             ps_text_bytes((double)(memory->least_bytes + (with_host ? memory->host_bytes : 0)), all),
+             memory->on_device ? " of the device" : "", ps_text_bytes((double)one->system_bytes, system),
+             ps_text_bytes((double)one->frame_bytes, frame), ps_text_bytes((double)(memory->least_bytes - kept), work),
+             with_host ? ", reading, plans and results " : "", with_host ? ps_text_bytes((double)memory->host_bytes, host) : "");
+    return refuse(run, memory, share, needs, error);
+}
+
+static ps_code plan_backend(const ps_run_plan *run, const backend_question *q, const ps_memory_share *share, ps_run_memory *memory,
+                            ps_error *error) {
+    ps_error reason = {0};
+    PS_TRY(find_least(q, &memory->least_bytes, error));
+    ps_code code = ask(q, memory->backend_budget, PS_MOST_FRAMES_PER_BATCH, &memory->backend, &reason);
+    if (code == PS_E_MEMORY) {
+        ps_memory_plan one;
+        PS_TRY(ask(q, 0, 1, &one, error));
+        return refuse_backend(run, &one, share, memory, error);
+    }
+    if (code != PS_OK) return PS_FAIL(error, code, "%s", reason.text);
+    if (!memory->on_device) memory->host_bytes += memory->backend.peak_bytes;
+    memory->two_systems = !memory->backend_budget || memory->backend.peak_bytes + memory->backend.system_bytes <= memory->backend_budget;
+    if (memory->set_by_job) memory->two_systems = false; /* the budget is for one, whatever it leaves */
+    return PS_OK;
+}
+
+ps_code ps_run_memory_finish(const ps_job *job, ps_run_plan *run, const ps_backend_ops *ops, const ps_memory_share *share,
+                             size_t device_bytes, ps_run_memory *memory, ps_error *error) {
+    int64_t at = largest_group(run);
+    bool was_open = run->groups[at].plan.desc.frequencies != NULL;
+    if (memory->on_device && device_bytes && (!memory->set_by_job || device_bytes < memory->backend_budget)) {
+        memory->backend_budget = device_bytes;
+        memory->set_by_job = false;
+        char bytes[PS_BYTES_TEXT];
+        snprintf(memory->limit, sizeof memory->limit,
+                 "%s are free for this rank on its device, a reserve and other ranks' parts not counted",
+                 ps_text_bytes((double)device_bytes, bytes));
+    }
+    PS_TRY(ps_run_group_open(job, run, at, error));
+    const backend_question question = {ops, &run->groups[at].plan.desc, ps_job_methods(job), run->dtype};
+    ps_code code = plan_backend(run, &question, share, memory, error);
+    if (!was_open) ps_run_group_close(run, at);
+    return code;
+}

@@ -1,0 +1,86 @@
+#include "plan/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/parts.h"
+
+static ps_code open_series(const ps_job *job, const ps_measured *measured, ps_run_plan *plan, ps_file_masks *masks, ps_error *error) {
+    memset(plan, 0, sizeof *plan);
+    PS_TRY(ps_prologue_list_series(job, measured, plan, error));
+    return ps_prologue_open_frames(job, plan, masks, error);
+}
+
+ps_code ps_run_plan_open(const ps_job *job, ps_run_plan *plan, ps_error *error) {
+    ps_file_masks masks = {0};
+    ps_code code = open_series(job, NULL, plan, &masks, error);
+    ps_prologue_free_masks(&masks);
+    if (code != PS_OK) ps_run_plan_free(plan);
+    return code;
+}
+
+ps_code ps_run_plan_build(const ps_job *job, ps_run_plan *plan, ps_error *error) {
+    return ps_run_plan_build_like(job, NULL, plan, error);
+}
+
+ps_code ps_run_plan_build_like(const ps_job *job, const ps_measured *measured, ps_run_plan *plan, ps_error *error) {
+    ps_code code = PS_OK;
+    ps_file_masks masks = {0};
+    PS_GO(open_series(job, measured, plan, &masks, error));
+    PS_GO(ps_prologue_form_groups(job, &masks, measured, plan, error));
+    PS_GO(ps_prologue_complete_optics(job, measured, plan, error));
+    PS_GO(ps_prologue_plan_groups(job, plan, error));
+    PS_GO(ps_prologue_warn(job, plan, error));
+done:
+    ps_prologue_free_masks(&masks);
+    if (code != PS_OK) ps_run_plan_free(plan);
+    return code;
+}
+
+void ps_run_plan_free(ps_run_plan *plan) {
+    for (int64_t i = 0; plan->frames && i < plan->series.n_items; i++) {
+        free(plan->frames[i].unreadable);
+        ps_name_list_free(&plan->frames[i].files);
+        free(plan->frames[i].refused);
+        free(plan->frames[i].own);
+    }
+    for (int64_t i = 0; i < plan->n_groups; i++) {
+        ps_run_group *group = &plan->groups[i];
+        free(group->source);
+        free(group->given);
+        free(group->used);
+        free(group->origin);
+        free(group->said);
+        free(group->look.no_disc);
+        free(group->bad);
+        free(group->frames);
+        ps_plan_free(&group->plan);
+    }
+    for (int64_t i = 0; i < plan->n_warnings; i++) free(plan->warnings[i]);
+    free(plan->frames);
+    free(plan->groups);
+    free(plan->warnings);
+    ps_series_free(&plan->series);
+    memset(plan, 0, sizeof *plan);
+}
+
+ps_reader_options ps_job_reader_options(const ps_job *job) {
+    const ps_job_series *series = &job->series;
+    return (ps_reader_options){.scan_rows = series->scan_rows,
+                               .scan_columns = series->scan_columns,
+                               .shape_override = series->scan_shape_override,
+                               .skip_leading = series->skip_leading,
+                               .skip_trailing = series->skip_trailing,
+                               .flyback = series->flyback,
+                               .repeats = series->repeats,
+                               .serpentine = series->serpentine,
+                               .allow_partial = series->allow_partial,
+                               .channel = series->channel,
+                               .saturation = series->saturation,
+                               .exclude_invalid = job->task == PS_TASK_RECONSTRUCT};
+}
+
+ps_methods ps_job_methods(const ps_job *job) {
+    return (job->phase.enabled ? PS_METHOD_PHASE : 0u) | (job->complex_.enabled ? PS_METHOD_COMPLEX : 0u) |
+           (job->ssb_enabled ? PS_METHOD_SSB : 0u);
+}

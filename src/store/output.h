@@ -1,0 +1,156 @@
+/* The output file: one HDF5 file, NeXus conventions, valid at every instant. docs/file-format.md is its reference.
+ *
+ * Life of a file: one rank creates it at full size under a temporary name, flushes, closes and renames it; all ranks open it with
+ * MPI-IO; from then on only raw data is written, independently, each frame's state last. Whatever is killed, the file opens and
+ * tells the truth about which frames are done. */
+#ifndef PS_STORE_OUTPUT_H
+#define PS_STORE_OUTPUT_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/error.h"
+#include "job/job.h"
+#include "optics/plan.h"
+
+typedef enum { PS_FRAME_PENDING = 0, PS_FRAME_DONE = 1, PS_FRAME_FAILED = 2 } ps_frame_state;
+
+/* Seconds per stage that every frame records; the last column is the peak resident memory's companion in /frames/peak_memory_bytes. */
+#define PS_STAGES(X)                                                                \
+    X(PS_STAGE_READ, "read")       /* reading and decompression */                  \
+    X(PS_STAGE_PUT, "put")         /* handing counts to the backend */              \
+    X(PS_STAGE_PREPARE, "prepare") /* only on the frame that prepared its optics */ \
+    X(PS_STAGE_REDUCE, "reduce")   /* FFT, right sides, SSB sums */                 \
+    X(PS_STAGE_SOLVE, "solve")     /* solutions and images of phase and complex */  \
+    X(PS_STAGE_SSB, "ssb")                                                          \
+    X(PS_STAGE_WRITE, "write")
+
+typedef enum {
+#define X(stage, name) stage,
+    PS_STAGES(X)
+#undef X
+        PS_N_STAGES
+} ps_stage;
+const char *ps_stage_name(ps_stage stage);
+
+/* What one optics group contributes to the file; pointers are borrowed during ps_output_create. */
+typedef struct {
+    const char *given;  /* the optics file's or object's text */
+    const char *used;   /* canonical JSON of what was used */
+    const char *origin; /* JSON: where values come from that were not given; NULL: all were */
+    const ps_plan *plan;
+    const uint8_t *bad;                        /* [detector_rows, detector_columns] pixels left out, of any kind */
+    int64_t n_bad_file, n_bad_mask, n_bad_hot, n_bad_dead; /* how many of each kind */
+    bool needs_mean_pattern;                               /* weights or hot pixels come from one: the file gets a place for it */
+    const double *mean_pattern;                            /* [detector_rows, detector_columns] counts; NULL: there is none (yet) */
+} ps_output_optics;
+
+/* One of the files behind a recording, and what its content comes to. */
+typedef struct {
+    const char *path;
+    int64_t bytes;    /* -1: it is not there */
+    int64_t mtime_ns; /* for people; nothing compares it */
+    uint32_t samples; /* CRC-32 of samples of its content (reconstruct/file_checks.h); 0: it could not be read */
+    uint32_t whole;   /* CRC-32 of all of it; 0: not asked for */
+} ps_output_file;
+
+typedef struct {
+    const char *source;
+    int64_t bytes, mtime_ns;
+    uint32_t checksum;            /* CRC-32 of the named file's first and last MiB; 0: the recording cannot be read */
+    const char *acquisition_time; /* ISO 8601 or "" */
+    int64_t optics;               /* index */
+    int64_t n_files;              /* 0: the recording cannot be read */
+    const ps_output_file *files;  /* [n_files] everything it is read from, always in the same order */
+    const char *unreadable;       /* why it cannot be read; NULL: it can */
+} ps_output_frame_source;
+
+typedef struct {
+    const char *key, *value;
+} ps_output_note;
+
+typedef struct {
+    const ps_job *job; /* methods, strengths, names */
+    int64_t n_frames;
+    const ps_output_frame_source *frames; /* [n_frames] */
+    int64_t n_optics;
+    const ps_output_optics *optics; /* [n_optics] */
+    int64_t image_rows, image_columns;
+    double image_step_A[2];
+    int64_t n_curve_strengths;     /* points of the residual/influence/gcv curves of an automatic strength */
+    const double *curve_strengths; /* [n_curve_strengths] */
+    int64_t n_notes;               /* provenance: program, version, commit, libraries, command line, MPI layout, Slurm variables ... */
+    const ps_output_note *notes;   /* [n_notes], one string dataset each in /entry/process_1 */
+} ps_output_spec;
+
+/* One method's results of one frame. n_curve is n_strengths, or n_curve_strengths when the strength is automatic. */
+typedef struct {
+    const float *phase, *log_amplitude;       /* [n_strengths, image_rows, image_columns]; log_amplitude NULL for phase */
+    const double *residual, *influence, *gcv; /* [n_curve] */
+    double chosen_strength;                   /* automatic: the one used; otherwise the strength of least gcv in the list */
+} ps_method_result;
+
+typedef struct {
+    const ps_method_result *phase, *complex_; /* NULL: method not asked for */
+    const float *ssb_phase;                   /* [image_rows, image_columns] or NULL */
+    double ssb_loss;                          /* NAN: estimator without a loss */
+    double dose, power;
+    int64_t n_excluded;                           /* active pixels left out in this frame only, because they hold no count somewhere */
+    int64_t n_saturated, n_negative, n_nonfinite; /* values of the whole recording that are no counts, by kind */
+    int64_t n_missing;                            /* detector frames without data, filled from others */
+    double seconds[PS_N_STAGES];
+    int64_t peak_memory_bytes; /* of the process so far */
+    const char *device;
+    const char *note; /* what a user should know about this frame, such as a backend other than the series' first; NULL: nothing */
+} ps_frame_result;
+
+/* What looking at a frame's recording found. */
+typedef struct {
+    int64_t n_empty, n_marked_patterns; /* patterns without counts where others have some; patterns whose pixels hold no count */
+    int64_t n_hot, n_dead;              /* pixels that count what is not there; pixels inside the disc that count nothing */
+    double disc_center_px[2], disc_radius_px; /* radius 0: no disc was measured */
+} ps_frame_seen;
+
+typedef struct ps_output ps_output;
+
+/* Rank-local, called by one rank: creates the file. PS_E_ARGUMENT when it exists and overwrite is false (untouched then), or when another
+ * run writes it. With overwrite what stood there gets the name PATH.previous-N at the moment when the new file, complete but for results,
+ * takes its place. */
+ps_code ps_output_create(const char *path, bool overwrite, const ps_output_spec *spec, ps_error *error);
+/* Rank-local, called by one rank, MPI running: makes an existing file ready to go on with. spec is what this run would have created.
+ * Refuses with PS_E_ARGUMENT and the list of differences when the file was made with other science or from other content, and when another
+ * run writes it; the file is untouched then. Every done frame's CRC is verified (all cores); damaged frames, and failed ones when
+ * retry_failed, are pending again; retry_failed also forgets which frames were begun and never ended. The run becomes the next
+ * /entry/process_N, with the spec's notes. */
+ps_code ps_output_resume(const char *path, const ps_output_spec *spec, bool retry_failed, ps_error *error);
+/* Collective over communicator: opens an existing file for writing. Errors are agreed on by all ranks; PS_E_ARGUMENT when another
+ * run writes it. SIGXFSZ is ignored from here on, so that a file size limit becomes an error. */
+ps_code ps_output_open(const char *path, MPI_Comm communicator, ps_output **output, ps_error *error);
+/* Rank-local. PS_E_IO when something else removed, replaced, moved or cut the file. Images and curves (read back and compared), then the CRC of all of them and the frame's row, then (flushed) its state.
+ * Refuses non-finite values with PS_E_NUMERIC and writes nothing then. */
+ps_code ps_output_write_frame(ps_output *output, int64_t frame, const ps_frame_result *result, ps_error *error);
+/* Rank-local, before the frame is written or failed. */
+ps_code ps_output_write_seen(ps_output *output, int64_t frame, const ps_frame_seen *seen, ps_error *error);
+ps_code ps_output_fail_frame(ps_output *output, int64_t frame, const char *reason, ps_error *error);
+/* Rank-local. How often frames were begun and never ended (their process was killed, their device lost), as the file said when it was
+ * opened: [n_frames], borrowed; all 0 in a file without that column. Writing a frame, or failing one that this rank began, sets its count
+ * to 0. */
+const int32_t *ps_output_attempts(const ps_output *output);
+/* Rank-local. Writes that count and brings it to disk; nothing in a file without that column. */
+ps_code ps_output_write_attempts(ps_output *output, int64_t frame, int32_t attempts, ps_error *error);
+/* Rank-local: weights and scales of a prepared optics; scale_* of a method that the job does not use are ignored. */
+typedef struct {
+    const double *weights; /* [n_active] */
+    double dose, scale_phase, scale_complex_amplitude, scale_complex_phase;
+    const char *backend, *precision; /* what prepared it */
+} ps_output_prepared;
+ps_code ps_output_write_prepared(ps_output *output, int64_t optics, const ps_output_prepared *prepared, ps_error *error);
+/* Collective: writes end time and counts (rank 0), closes, and puts the file into the directory's ro-crate-metadata.json. When every frame is
+ * done, earlier results kept beside it (PATH.previous-N) go. PS_E_IO when the file is no longer there or was cut: what can be saved is. */
+ps_code ps_output_close(ps_output *output, ps_error *error);
+
+/* Rank-local: states of all frames of a file on disk (also while it is being written); *states is malloc'd, [n]. */
+ps_code ps_output_states(const char *path, int64_t *n, uint8_t **states, ps_error *error);
+
+#endif

@@ -1,0 +1,147 @@
+#include "store/rows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "hdf5/lock.h"
+#include "hdf5/write.h"
+
+static ps_code measure(ps_rows *rows, ps_error *error) {
+    ps_code code = PS_OK;
+    hid_t space = H5Dget_space(rows->dataset);
+    rows->type = H5Dget_type(rows->dataset);
+    rows->rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
+    haddr_t offset = H5Dget_offset(rows->dataset);
+    if (rows->type < 0 || rows->rank < 1 || rows->rank > PS_ROWS_MAX_RANK || offset == HADDR_UNDEF) {
+        code = ps_h5_fail(error,
+                          "/entry/%s is not laid out as this program writes it (contiguous, 1 to 4 axes); a packed copy cannot be resumed",
+                          rows->name);
+        goto done;
+    }
+    H5Sget_simple_extent_dims(space, rows->dims, NULL);
+    rows->offset = offset;
+    rows->element_bytes = H5Tget_size(rows->type);
+    rows->row_bytes = rows->element_bytes;
+    for (int axis = 1; axis < rows->rank; axis++) rows->row_bytes *= rows->dims[axis];
+done:
+    ps_h5_close(&space);
+    return code;
+}
+
+ps_code ps_rows_open(hid_t entry, const char *name, ps_rows *rows, bool *present, ps_error *error) {
+    *rows = (ps_rows){.dataset = H5I_INVALID_HID, .type = H5I_INVALID_HID, .name = name};
+    rows->dataset = H5Dopen2(entry, name, H5P_DEFAULT);
+    *present = rows->dataset >= 0;
+    H5Eclear2(H5E_DEFAULT);
+    if (!*present) return PS_OK;
+    ps_code code = measure(rows, error);
+    if (code != PS_OK) ps_rows_close(rows);
+    return code;
+}
+
+void ps_rows_close(ps_rows *rows) {
+    ps_h5_close(&rows->type);
+    ps_h5_close(&rows->dataset);
+}
+
+static ps_code write_box(const ps_rows *rows, const hsize_t *start, const hsize_t *count, const char *data, ps_error *error) {
+    ps_code code = PS_OK;
+    hid_t memory = H5Screate_simple(rows->rank, count, NULL), space = H5Dget_space(rows->dataset);
+    if (memory < 0 || space < 0 || H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL) < 0 ||
+        H5Dwrite(rows->dataset, rows->type, memory, space, H5P_DEFAULT, data) < 0) {
+        code = ps_h5_fail(error, "cannot write row %llu of /entry/%s", (unsigned long long)start[0], rows->name);
+        ps_hdf5_mark_broken();
+    }
+    ps_h5_close(&space);
+    ps_h5_close(&memory);
+    return code;
+}
+
+/* Pieces are boxes of whole "lines": everything behind the outermost axis that can be cut and still keep under the limit. */
+ps_code ps_rows_write(const ps_rows *rows, int64_t row, const void *data, size_t limit_bytes, ps_error *error) {
+    size_t line_bytes = rows->row_bytes;
+    int axis = 0; /* the axis that is cut */
+    while (axis + 1 < rows->rank && line_bytes > limit_bytes) line_bytes /= rows->dims[++axis];
+    hsize_t n_lines = rows->row_bytes / line_bytes, per_piece = limit_bytes / line_bytes;
+    if (per_piece == 0) per_piece = 1;
+    for (hsize_t line = 0, n = 0; line < n_lines; line += n) {
+        hsize_t start[PS_ROWS_MAX_RANK] = {(hsize_t)row}, count[PS_ROWS_MAX_RANK], rest = line;
+        for (int a = 0; a < rows->rank; a++) count[a] = a > axis ? rows->dims[a] : 1;
+        for (int a = axis; a >= 1; a--, rest /= rows->dims[a + 1]) start[a] = rest % rows->dims[a];
+        n = axis == 0 ? 1 : rows->dims[axis] - start[axis];
+        if (n > per_piece) n = per_piece;
+        count[axis] = n;
+        PS_TRY(write_box(rows, start, count, (const char *)data + line * line_bytes, error));
+    }
+    return PS_OK;
+}
+
+static ps_code read_bytes(const ps_rows *rows, int fd, uint64_t offset, size_t bytes, char *data, ps_error *error) {
+    while (bytes > 0) {
+        ssize_t got = pread(fd, data, bytes, (off_t)offset);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return ps_io_fail(error, errno, "cannot read /entry/%s at byte %llu", rows->name, (unsigned long long)offset);
+        if (got == 0)
+            return PS_FAIL(error, PS_E_IO, "cannot read /entry/%s at byte %llu: the file ends there", rows->name,
+                           (unsigned long long)offset);
+        data += got;
+        offset += (uint64_t)got;
+        bytes -= (size_t)got;
+    }
+    return PS_OK;
+}
+
+ps_code ps_rows_read(const ps_rows *rows, int fd, int64_t row, void *data, ps_error *error) {
+    return read_bytes(rows, fd, rows->offset + (uint64_t)row * rows->row_bytes, rows->row_bytes, data, error);
+}
+
+/* A piece of a row and what is done with it. */
+typedef void (*piece_visit)(const char *piece, size_t bytes, void *context);
+
+static ps_code visit_row(const ps_rows *rows, int fd, int64_t row, piece_visit visit, void *context, ps_error *error) {
+    enum { PIECE = 1 << 20 };
+    ps_code code = PS_OK;
+    uint64_t offset = rows->offset + (uint64_t)row * rows->row_bytes;
+    char *piece = malloc(rows->row_bytes < PIECE ? rows->row_bytes : PIECE);
+    PS_GO_ALLOC(error, piece);
+    for (size_t left = rows->row_bytes; left > 0;) {
+        size_t bytes = left < PIECE ? left : PIECE;
+        PS_GO(read_bytes(rows, fd, offset, bytes, piece, error));
+        visit(piece, bytes, context);
+        offset += bytes;
+        left -= bytes;
+    }
+done:
+    free(piece);
+    return code;
+}
+
+static void add_crc(const char *piece, size_t bytes, void *context) {
+    uint32_t *crc = context;
+    *crc = (uint32_t)crc32_z(*crc, (const Bytef *)piece, bytes);
+}
+
+ps_code ps_rows_crc(const ps_rows *rows, int fd, int64_t row, uint32_t *crc, ps_error *error) {
+    return visit_row(rows, fd, row, add_crc, crc, error);
+}
+
+typedef struct {
+    const char *expected;
+    bool same;
+} comparison;
+
+static void compare_piece(const char *piece, size_t bytes, void *context) {
+    comparison *c = context;
+    c->same = c->same && memcmp(piece, c->expected, bytes) == 0;
+    c->expected += bytes;
+}
+
+ps_code ps_rows_compare(const ps_rows *rows, int fd, int64_t row, const void *data, bool *same, ps_error *error) {
+    comparison c = {data, true};
+    ps_code code = visit_row(rows, fd, row, compare_piece, &c, error);
+    *same = code == PS_OK && c.same;
+    return code;
+}

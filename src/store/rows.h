@@ -1,0 +1,34 @@
+/* A contiguous dataset seen as rows, one per frame: written through HDF5 (MPI-IO), read back through POSIX from its place in the file. */
+#ifndef PS_STORE_ROWS_H
+#define PS_STORE_ROWS_H
+
+#include <hdf5.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/error.h"
+
+enum { PS_ROWS_MAX_RANK = 4 };
+
+typedef struct {
+    hid_t dataset, type; /* of the file; the memory's type is the same */
+    const char *name;    /* borrowed */
+    int rank;
+    hsize_t dims[PS_ROWS_MAX_RANK]; /* dims[0]: frames */
+    uint64_t offset;                /* of the first row in the file, bytes */
+    size_t element_bytes, row_bytes;
+} ps_rows;
+
+/* *present false, and no error, when entry has no such dataset. */
+ps_code ps_rows_open(hid_t entry, const char *name, ps_rows *rows, bool *present, ps_error *error);
+void ps_rows_close(ps_rows *rows);
+
+/* Independent write of one row (row_bytes of data), in pieces of at most limit_bytes. */
+ps_code ps_rows_write(const ps_rows *rows, int64_t row, const void *data, size_t limit_bytes, ps_error *error);
+/* CRC-32 of a row as it stands in the file, continuing from *crc. */
+ps_code ps_rows_crc(const ps_rows *rows, int fd, int64_t row, uint32_t *crc, ps_error *error);
+/* *same: the row in the file holds exactly these bytes. */
+ps_code ps_rows_compare(const ps_rows *rows, int fd, int64_t row, const void *data, bool *same, ps_error *error);
+ps_code ps_rows_read(const ps_rows *rows, int fd, int64_t row, void *data, ps_error *error);
+
+#endif

@@ -1,0 +1,97 @@
+#include "tasks/histogram/pedestal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/byte_order.h"
+#include "core/file_read.h"
+#include "hdf5/behind.h"
+#include "hdf5/util.h"
+#include "input/formats/npy_header.h"
+#include "input/preflight.h"
+#include "input/source.h"
+
+static ps_code wrong_shape(const char *path, int rank, int64_t found_rows, int64_t found_columns, int64_t rows, int64_t columns,
+                           ps_error *error) {
+    if (rank != 2) return PS_FAIL(error, PS_E_INPUT, "%s: the pedestal has rank %d, expected 2 (row, column)", path, rank);
+    return PS_FAIL(error, PS_E_INPUT, "%s: the pedestal is %lld x %lld, the detector %lld x %lld", path, (long long)found_rows,
+                   (long long)found_columns, (long long)rows, (long long)columns);
+}
+
+static ps_code read_dataset(const char *path, hid_t dataset, int64_t rows, int64_t columns, double *values, ps_error *error) {
+    hsize_t dims[2] = {0};
+    hid_t space = H5Dget_space(dataset);
+    int rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
+    if (rank == 2) H5Sget_simple_extent_dims(space, dims, NULL);
+    if (space >= 0) H5Sclose(space);
+    if (rank != 2 || (int64_t)dims[0] != rows || (int64_t)dims[1] != columns)
+        return wrong_shape(path, rank, (int64_t)dims[0], (int64_t)dims[1], rows, columns, error);
+    if (H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0) return PS_OK;
+    return ps_hdf5_fail(error, "%s: cannot read the pedestal", path);
+}
+
+static ps_code load_hdf5(const char *path, const char *name, int64_t rows, int64_t columns, double *values, ps_error *error) {
+    ps_code code = PS_OK;
+    hid_t file = -1, dataset = -1;
+    ps_hdf5_lock();
+    PS_GO(ps_hdf5_open(path, &file, error));
+    dataset = ps_hdf5_exists(file, name) ? H5Dopen2(file, name, H5P_DEFAULT) : -1;
+    if (dataset >= 0) PS_GO(ps_hdf5_check_behind(dataset, name, error));
+    code = dataset < 0 ? PS_FAIL(error, PS_E_INPUT, "%s: holds no dataset %s for a pedestal", path, name)
+                       : read_dataset(path, dataset, rows, columns, values, error);
+done:
+    if (dataset >= 0) H5Dclose(dataset);
+    if (file >= 0) H5Fclose(file);
+    ps_hdf5_unlock();
+    return code;
+}
+
+static double element_at(ps_dtype dtype, const void *elements, int64_t at) {
+    switch (dtype) {
+#define X(d, type, name) \
+    case d: return (double)((const type *)elements)[at];
+        PS_DTYPES(X)
+#undef X
+    default: return 0;
+    }
+}
+
+static ps_code load_npy(const char *path, int64_t rows, int64_t columns, double *values, ps_error *error) {
+    ps_code code = PS_OK;
+    ps_npy_header header;
+    void *elements = NULL;
+    int descriptor = -1;
+    PS_GO(ps_npy_open(path, &header, &descriptor, error));
+    if (header.rank != 2 || header.shape[0] != rows || header.shape[1] != columns) {
+        code = wrong_shape(path, header.rank, header.shape[0], header.shape[1], rows, columns, error);
+        goto done;
+    }
+    size_t size = ps_dtype_bytes(header.dtype), n = (size_t)(rows * columns);
+    elements = malloc(n * size);
+    PS_GO_ALLOC(error, elements);
+    PS_GO(ps_file_read(path, descriptor, header.data_offset, n * size, elements, error));
+    if (header.big_endian) ps_swap_bytes(elements, n, size);
+    for (int64_t u = 0; u < rows; u++)
+        for (int64_t v = 0; v < columns; v++)
+            values[u * columns + v] = element_at(header.dtype, elements, header.fortran_order ? u + v * rows : u * columns + v);
+done:
+    free(elements);
+    if (descriptor >= 0) close(descriptor);
+    return code;
+}
+
+ps_code ps_pedestal_load(const char *source, int64_t rows, int64_t columns, double *values, ps_error *error) {
+    ps_source parts = {0};
+    ps_code code = PS_OK;
+    PS_TRY(ps_screen_look(source, &(ps_reader_options){0}, error));
+    PS_TRY(ps_source_split(source, &parts, error));
+    if (parts.dataset)
+        code = load_hdf5(parts.path, parts.dataset, rows, columns, values, error);
+    else if (ps_npy_is_file(parts.path))
+        code = load_npy(parts.path, rows, columns, values, error);
+    else
+        code = PS_FAIL(error, PS_E_INPUT, "%s: cannot be read as a pedestal; expected a .npy file or file.h5:/dataset", parts.path);
+    ps_source_free(&parts);
+    return code;
+}

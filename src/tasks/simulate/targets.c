@@ -1,0 +1,120 @@
+#include "tasks/simulate/targets.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/text.h"
+#include "store/guard.h"
+#include "hdf5/write.h"
+#include "tasks/simulate/master_writer.h"
+#include "tasks/simulate/partial.h"
+
+void ps_simulate_paths_free(ps_simulate_paths *paths) {
+    free(paths->master);
+    free(paths->truth);
+    free(paths->optics);
+    free(paths->directory);
+    *paths = (ps_simulate_paths){0};
+}
+
+/* "{frame}" becomes the frame's number, three digits or what the last frame needs. */
+static char *master_of(const ps_job_simulate *job, int64_t frame) {
+    int digits = 3;
+    for (int64_t last = (job->n_frames - 1) / 1000; last > 0; last /= 10) digits++;
+    const char *mark = strstr(job->output_master, "{frame}");
+    if (!mark) return strdup(job->output_master);
+    return ps_text_format("%.*s%0*" PRId64 "%s", (int)(mark - job->output_master), job->output_master, digits, frame,
+                          mark + strlen("{frame}"));
+}
+
+ps_code ps_simulate_paths_of(const ps_job_simulate *job, int64_t frame, ps_simulate_paths *paths, ps_error *error) {
+    ps_code code = PS_OK;
+    *paths = (ps_simulate_paths){.master = master_of(job, frame)};
+    PS_GO_ALLOC(error, paths->master);
+    int stem = (int)(strlen(paths->master) - strlen("_master.h5"));
+    paths->truth = ps_text_format("%.*s_truth.h5", stem, paths->master);
+    paths->optics = ps_text_format("%.*s_optics.json", stem, paths->master);
+    paths->directory = ps_path_directory(paths->master);
+    PS_GO_ALLOC(error, paths->truth && paths->optics && paths->directory);
+done:
+    if (code != PS_OK) ps_simulate_paths_free(paths);
+    return code;
+}
+
+/* ---- what is read ---- */
+
+static ps_code add_with_part(ps_guard_targets *targets, const char *path, ps_error *error) {
+    static const char where[] = "/simulate/output_master";
+    PS_TRY(ps_guard_add(targets, strdup(path), where, error));
+    return ps_guard_add(targets, ps_partial_path(path), where, error);
+}
+
+static ps_code add_frame(ps_guard_targets *targets, const ps_simulate_paths *paths, ps_error *error) {
+    PS_TRY(add_with_part(targets, paths->master, error));
+    PS_TRY(add_with_part(targets, paths->truth, error));
+    PS_TRY(add_with_part(targets, paths->optics, error));
+    bool more = true;
+    for (int64_t number = 1; more; number++) {
+        char *path = ps_master_data_path(paths->master, number);
+        ps_code code = path ? add_with_part(targets, path, error) : PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
+        more = path && access(path, F_OK) == 0;
+        free(path);
+        PS_TRY(code);
+    }
+    return PS_OK;
+}
+
+ps_code ps_simulate_guard(const ps_job *job, ps_error *error) {
+    ps_code code = PS_OK;
+    ps_guard_targets targets = {0};
+    for (int64_t frame = 0; frame < job->simulate.n_frames; frame++) {
+        ps_simulate_paths paths;
+        PS_GO(ps_simulate_paths_of(&job->simulate, frame, &paths, error));
+        code = add_frame(&targets, &paths, error);
+        ps_simulate_paths_free(&paths);
+        if (code != PS_OK) goto done;
+    }
+    PS_GO(ps_guard_inputs(job, &targets, NULL, error));
+done:
+    ps_guard_free(&targets);
+    return code;
+}
+
+/* ---- what stands there ---- */
+
+static bool has_object(const char *path, const char *group, const char *name) {
+    hid_t file = H5I_INVALID_HID;
+    ps_h5_quiet();
+    if (access(path, R_OK) != 0 || H5Fis_hdf5(path) <= 0 || ps_h5_open_read(path, &file, NULL) != PS_OK) return false;
+    bool found = H5Lexists(file, "entry", H5P_DEFAULT) > 0 && H5Lexists(file, group, H5P_DEFAULT) > 0 && H5Lexists(file, name, H5P_DEFAULT) > 0;
+    H5Fclose(file);
+    return found;
+}
+
+/* The first of the frame's files that is there; malloc'd; NULL: none. */
+static char *find_any(const ps_simulate_paths *paths) {
+    char *data = ps_master_data_path(paths->master, 1), *found = NULL;
+    const char *const names[] = {paths->master, data ? data : paths->master, paths->truth, paths->optics};
+    for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++)
+        if (access(names[i], F_OK) == 0) found = strdup(names[i]);
+    free(data);
+    return found;
+}
+
+ps_code ps_simulate_look(const ps_simulate_paths *paths, const ps_run_options *options, bool *whole, ps_error *error) {
+    ps_code code = PS_OK;
+    char *found = find_any(paths);
+    *whole = access(paths->master, F_OK) == 0;
+    if (!found) return PS_OK;
+    if (!options->overwrite && !options->resume)
+        code = PS_FAIL(error, PS_E_ARGUMENT, "%s: exists already; --overwrite replaces it, --resume goes on", found);
+    else if (*whole && !has_object(paths->master, "entry/simulation", "entry/simulation/science"))
+        code = PS_FAIL(error, PS_E_ARGUMENT, "%s: holds no /entry/simulation/science, so no simulation made it, and it is neither replaced nor resumed",
+                       paths->master);
+    else if (!*whole && !has_object(paths->truth, "entry/truth", "entry/truth/phase"))
+        code = PS_FAIL(error, PS_E_ARGUMENT, "%s: stands there without %s, so no simulation made it, and it is not replaced", found, paths->truth);
+    free(found);
+    return code;
+}
