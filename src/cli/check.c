@@ -153,7 +153,7 @@ static ps_code check_reconstruct(ps_check_report *report, bool every_recording, 
     PS_TRY(choose_backend(report, error));
     PS_TRY(ps_run_plan_build(&report->job, &report->run, error));
     PS_TRY(ps_run_plan_survey(NULL, &report->job, &report->run, every_recording ? 0 : MOST_LOOKED_AT, error));
-    PS_TRY(ps_run_plan_look(&report->job, &report->run, error));
+    PS_TRY(ps_run_plan_inspect(&report->job, &report->run, error));
     PS_TRY(check_memory(report, error));
     report->output_bytes = reconstruct_bytes(report);
     return PS_OK;
@@ -211,7 +211,7 @@ static ps_code check(const check_arguments *given, ps_error *error) {
     ps_code code = PS_OK;
     ps_check_report *report = calloc(1, sizeof *report);
     PS_GO_ALLOC(error, report);
-    PS_GO(ps_screen_reach(given->job_path, error));
+    PS_GO(ps_preflight_reach(given->job_path, error));
     PS_GO(ps_job_load(given->job_path, given->settings.texts, given->settings.n, &report->job, error));
     PS_GO(check_task(report, given->data, error));
     if (given->time && report->job.task == PS_TASK_RECONSTRUCT) PS_GO(ps_check_estimate_time(report, error));
@@ -234,7 +234,7 @@ int ps_command_check(int n_arguments, char **arguments) {
     bool help = false;
     ps_code code = parse(&given, n_arguments, arguments, &help, &error);
     if (code == PS_OK && !help) {
-        ps_screen_begin();
+        ps_preflight_begin();
         code = check(&given, &error);
     }
     if (code != PS_OK) ps_log(PS_LOG_ERROR, "%s", error.text);

@@ -57,7 +57,7 @@ static void add_frames(cJSON *root, const ps_run_plan *run) {
     cJSON_AddStringToObject(root, "dtype", ps_dtype_name(run->dtype));
 }
 
-static void add_look(cJSON *group, const ps_run_look *seen) {
+static void add_look(cJSON *group, const ps_run_inspection *seen) {
     if (seen->frame < 0) return;
     cJSON *look = cJSON_AddObjectToObject(group, "look");
     add_number(look, "frame", (double)seen->frame);

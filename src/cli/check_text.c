@@ -121,7 +121,7 @@ static void print_origin(const ps_run_group *group) {
 }
 
 static void print_look(const ps_run_plan *run, const ps_run_group *group) {
-    const ps_run_look *seen = &group->look;
+    const ps_run_inspection *seen = &group->look;
     if (seen->frame < 0 || !seen->has_disc) return;
     double pixel_mrad = sqrt(group->optics.detector_pitch_mrad[0] * group->optics.detector_pitch_mrad[1]);
     label("  disc");

@@ -136,8 +136,8 @@ done:
 }
 
 static ps_code print_file(const char *source, const ps_reader_options *options, ps_error *error) {
-    ps_screen_begin();
-    PS_TRY(ps_screen_look(source, options, error));
+    ps_preflight_begin();
+    PS_TRY(ps_preflight_inspect(source, options, error));
     if (ps_histogram_is_output(source)) return ps_histogram_print_info(source, error);
     return ps_output_is_output(source) ? ps_output_print_info(source, error) : print_recording(source, options, error);
 }

@@ -94,7 +94,7 @@ static ps_code place(ps_cluster *cluster, const ps_job *job, ps_error *error) {
 
 static ps_code run_job(ps_cluster *cluster, const run_arguments *given, const char *command_line, ps_error *error) {
     ps_job job;
-    ps_code code = ps_screen_reach(given->job_path, error);
+    ps_code code = ps_preflight_reach(given->job_path, error);
     if (code == PS_OK) code = ps_job_load(given->job_path, given->settings.texts, given->settings.n, &job, error);
     bool loaded = code == PS_OK;
     code = ps_cluster_agree(cluster, code, error);
@@ -112,7 +112,7 @@ int ps_command_run(int n_arguments, char **arguments) {
     char *command_line = join_command_line(n_arguments, arguments);
     ps_code code = parse(&given, n_arguments, arguments, &help, &error);
     if (code == PS_OK && !help) {
-        ps_screen_begin(); /* while there are neither MPI nor threads */
+        ps_preflight_begin(); /* while there are neither MPI nor threads */
         ps_stop_install(given.max_hours);
         code = ps_cluster_begin(&cluster, &error);
         ps_log_configure(&(ps_log_options){.level = given.quiet ? PS_LOG_WARNING : PS_LOG_INFO,

@@ -16,14 +16,14 @@ static bool add_one(ps_queue_steps *steps, int step, int64_t at, ps_counter_chan
     return ask(steps, step, change, (ps_counter_change){.operation = PS_COUNTER_ADD, .at = at, .value = 1});
 }
 
-/* place: -1 to empty the slot. */
-static bool exchange(ps_queue_steps *steps, int step, int64_t place, ps_counter_change *change) {
-    int64_t slot = PS_QUEUE_SLOTS + steps->number % steps->n_places;
-    return ask(steps, step, change, (ps_counter_change){.operation = PS_COUNTER_REPLACE, .at = slot, .value = place + 1});
+/* work item: -1 to empty the slot. */
+static bool exchange(ps_queue_steps *steps, int step, int64_t work_item, ps_counter_change *change) {
+    int64_t slot = PS_QUEUE_SLOTS + steps->number % steps->n_work_items;
+    return ask(steps, step, change, (ps_counter_change){.operation = PS_COUNTER_REPLACE, .at = slot, .value = work_item + 1});
 }
 
-static bool complete(ps_queue_steps *steps, int64_t place) {
-    steps->place = place;
+static bool complete(ps_queue_steps *steps, int64_t work_item) {
+    steps->work_item = work_item;
     return false;
 }
 
@@ -53,38 +53,38 @@ static bool look_into_slots(ps_queue_steps *steps, int64_t returned, ps_counter_
 
 static bool empty_next(ps_queue_steps *steps, ps_counter_change *change) {
     steps->number--;
-    if (steps->number < 0 || steps->number < steps->returned - steps->n_places) return complete(steps, -1);
+    if (steps->number < 0 || steps->number < steps->returned - steps->n_work_items) return complete(steps, -1);
     return exchange(steps, EMPTY_SLOT, -1, change);
 }
 
-/* New places first, then those given back. */
+/* New work items first, then those given back. */
 static bool take(ps_queue_steps *steps, int64_t before, ps_counter_change *change) {
     switch (steps->step) {
     case ASK_STOPPED: return before ? complete(steps, -1) : look(steps, ASK_NEXT, PS_QUEUE_NEXT, change);
     case ASK_NEXT:
-        if (before < steps->n_places) return add_one(steps, CLAIM_NEXT, PS_QUEUE_NEXT, change);
+        if (before < steps->n_work_items) return add_one(steps, CLAIM_NEXT, PS_QUEUE_NEXT, change);
         return look(steps, ASK_RETAKEN, PS_QUEUE_RETAKEN, change);
     case CLAIM_NEXT:
-        if (before < steps->n_places) return complete(steps, before);
+        if (before < steps->n_work_items) return complete(steps, before);
         return look(steps, ASK_RETAKEN, PS_QUEUE_RETAKEN, change); /* another rank was faster */
     case ASK_RETAKEN: steps->retaken = before; return look(steps, ASK_RETURNED, PS_QUEUE_RETURNED, change);
     case ASK_RETURNED: return look_into_slots(steps, before, change);
     case EMPTY_SLOT:
         if (before == 0) return empty_next(steps, change);
-        steps->place = before - 1;
+        steps->work_item = before - 1;
         return add_one(steps, COUNT_RETAKEN, PS_QUEUE_RETAKEN, change);
     default: return false;
     }
 }
 
-/* Goes round once more, with another place, for as long as slots are full. */
+/* Goes round once more, with another work item, for as long as slots are full. */
 static bool give_back(ps_queue_steps *steps, int64_t before, ps_counter_change *change) {
     switch (steps->step) {
     case ASK_STOPPED: return before ? false : add_one(steps, DRAW_NUMBER, PS_QUEUE_RETURNED, change);
-    case DRAW_NUMBER: steps->number = before; return exchange(steps, FILL_SLOT, steps->place, change);
+    case DRAW_NUMBER: steps->number = before; return exchange(steps, FILL_SLOT, steps->work_item, change);
     case FILL_SLOT:
         if (before == 0) return false;
-        steps->place = before - 1;
+        steps->work_item = before - 1;
         return add_one(steps, COUNT_RETAKEN, PS_QUEUE_RETAKEN, change);
     default: return look(steps, ASK_STOPPED, PS_QUEUE_STOPPED, change);
     }
@@ -92,7 +92,7 @@ static bool give_back(ps_queue_steps *steps, int64_t before, ps_counter_change *
 
 static bool remaining(ps_queue_steps *steps, int64_t before, ps_counter_change *change) {
     if (steps->step == ASK_STOPPED && !before) return look(steps, ASK_NEXT, PS_QUEUE_NEXT, change);
-    steps->remaining = steps->step == ASK_NEXT && before < steps->n_places ? steps->n_places - before : 0;
+    steps->remaining = steps->step == ASK_NEXT && before < steps->n_work_items ? steps->n_work_items - before : 0;
     return false;
 }
 
@@ -103,25 +103,25 @@ static bool state(ps_queue_steps *steps, int64_t before, ps_counter_change *chan
     case ASK_STOPPED: steps->stopped = before != 0; return look(steps, ASK_NEXT, PS_QUEUE_NEXT, change);
     case ASK_NEXT: steps->next = before; return look(steps, ASK_RETAKEN, PS_QUEUE_RETAKEN, change);
     case ASK_RETAKEN: steps->retaken = before; return look(steps, ASK_RETURNED, PS_QUEUE_RETURNED, change);
-    case ASK_RETURNED: steps->returned = before; return look(steps, ASK_RESOLVED, PS_QUEUE_RESOLVED, change);
+    case ASK_RETURNED: steps->returned = before; return look(steps, ASK_RESOLVED, PS_QUEUE_COMPLETED, change);
     default: break;
     }
     bool is_alone = steps->left >= steps->n_ranks - 1;
-    bool nothing_to_take = steps->next >= steps->n_places && steps->retaken >= steps->returned;
-    steps->resolved = before;
-    steps->finished = steps->stopped || before >= steps->n_places || (is_alone && nothing_to_take);
+    bool nothing_to_take = steps->next >= steps->n_work_items && steps->retaken >= steps->returned;
+    steps->completed = before;
+    steps->finished = steps->stopped || before >= steps->n_work_items || (is_alone && nothing_to_take);
     return false;
 }
 
-void ps_queue_begin(ps_queue_steps *steps, ps_queue_action action, int64_t n_places, int64_t n_ranks, int64_t place,
+void ps_queue_begin(ps_queue_steps *steps, ps_queue_action action, int64_t n_work_items, int64_t n_ranks, int64_t work_item,
                     ps_counter_change *change) {
-    *steps = (ps_queue_steps){.action = action, .n_places = n_places, .n_ranks = n_ranks, .place = place};
+    *steps = (ps_queue_steps){.action = action, .n_work_items = n_work_items, .n_ranks = n_ranks, .work_item = work_item};
     switch (action) {
-    case PS_QUEUE_TAKE:
+    case PS_QUEUE_CLAIM:
     case PS_QUEUE_GIVE_BACK:
     case PS_QUEUE_REMAINING: look(steps, ASK_STOPPED, PS_QUEUE_STOPPED, change); break;
     case PS_QUEUE_STATE: look(steps, ASK_LEFT, PS_QUEUE_LEFT, change); break;
-    case PS_QUEUE_RESOLVE: add_one(steps, COUNT, PS_QUEUE_RESOLVED, change); break;
+    case PS_QUEUE_COMPLETE: add_one(steps, COUNT, PS_QUEUE_COMPLETED, change); break;
     case PS_QUEUE_LEAVE: add_one(steps, COUNT, PS_QUEUE_LEFT, change); break;
     case PS_QUEUE_STOP: add_one(steps, COUNT, PS_QUEUE_STOPPED, change); break;
     }
@@ -129,10 +129,10 @@ void ps_queue_begin(ps_queue_steps *steps, ps_queue_action action, int64_t n_pla
 
 bool ps_queue_go_on(ps_queue_steps *steps, int64_t before, ps_counter_change *change) {
     switch (steps->action) {
-    case PS_QUEUE_TAKE: return take(steps, before, change);
+    case PS_QUEUE_CLAIM: return take(steps, before, change);
     case PS_QUEUE_GIVE_BACK: return give_back(steps, before, change);
     case PS_QUEUE_REMAINING: return remaining(steps, before, change);
     case PS_QUEUE_STATE: return state(steps, before, change);
-    default: steps->resolved = before + 1; return false;
+    default: steps->completed = before + 1; return false;
     }
 }

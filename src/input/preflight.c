@@ -67,7 +67,7 @@ static void read_frames(ps_reader *reader) {
 }
 
 /* Where the HDF5 library looks for it: at the beginning, or behind a user block of 512, 1024, ... bytes. */
-static bool has_signature(const char *path) {
+static bool has_fingerprint(const char *path) {
     static const char signature[8] = "\x89HDF\r\n\x1a\n";
     enum { LARGEST_USER_BLOCK = 1 << 20 };
     char bytes[8];
@@ -92,14 +92,14 @@ static void read_source(const char *source) {
         stat(source, &status);
         return;
     }
-    bool worth_it = ps_source_split(source, &parts, NULL) == PS_OK && has_signature(parts.path);
+    bool worth_it = ps_source_split(source, &parts, NULL) == PS_OK && has_fingerprint(parts.path);
     ps_source_free(&parts);
     if (worth_it && ps_reader_open(source, &shared->options, &reader, NULL) == PS_OK) read_frames(reader);
     ps_reader_close(reader);
 }
 
 static void look(void) {
-    const struct rlimit time = {PS_SCREEN_CPU_SECONDS, PS_SCREEN_CPU_SECONDS + 1}, no_core = {0, 0};
+    const struct rlimit time = {PS_PREFLIGHT_CPU_SECONDS, PS_PREFLIGHT_CPU_SECONDS + 1}, no_core = {0, 0};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setrlimit(RLIMIT_CPU, &time);
     setrlimit(RLIMIT_CORE, &no_core);
@@ -175,7 +175,7 @@ static void serve(int socket) {
     _exit(0);
 }
 
-void ps_screen_begin(void) {
+void ps_preflight_begin(void) {
     int ends[2];
     pid_t parent = getpid();
     if (shared) return;
@@ -242,7 +242,7 @@ static ps_code describe(const char *source, ps_error *error) {
                        source, shared->patience_s, at, where);
     if (shared->signal == SIGXCPU)
         return PS_FAIL(error, PS_E_INPUT, "%s: %s computes for %d s on it without an end%s%s: the file is damaged", source, who,
-                       PS_SCREEN_CPU_SECONDS, at, where);
+                       PS_PREFLIGHT_CPU_SECONDS, at, where);
     if (shared->signal == SIGKILL)
         return PS_FAIL(error, PS_E_INPUT,
                        "%s: the process that looked at it%s%s was killed (SIGKILL), as for a lack of memory; nothing is known of the file",
@@ -256,7 +256,7 @@ static int choose_patience(void) {
     enum { AFTER_A_STUCK_ONE = 10, LONGEST = 86400 };
     const char *text = getenv("PS_FILE_PATIENCE_S");
     long given = text ? strtol(text, NULL, 10) : 0;
-    int patience = given > 0 && given <= LONGEST ? (int)given : PS_SCREEN_WAIT_SECONDS;
+    int patience = given > 0 && given <= LONGEST ? (int)given : PS_PREFLIGHT_WAIT_SECONDS;
     return met_stuck && patience > AFTER_A_STUCK_ONE ? AFTER_A_STUCK_ONE : patience;
 }
 
@@ -296,11 +296,11 @@ done:
     return code;
 }
 
-ps_code ps_screen_look(const char *source, const ps_reader_options *options, ps_error *error) {
+ps_code ps_preflight_inspect(const char *source, const ps_reader_options *options, ps_error *error) {
     return look_at(source, hash(source), options, false, error);
 }
 
-ps_code ps_screen_reach(const char *path, ps_error *error) {
+ps_code ps_preflight_reach(const char *path, ps_error *error) {
     static const ps_reader_options none;
     char *folder = ps_path_directory(path);
     if (!folder) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
@@ -309,7 +309,7 @@ ps_code ps_screen_reach(const char *path, ps_error *error) {
     return code;
 }
 
-void ps_screen_pass(const char *source) {
+void ps_preflight_pass(const char *source) {
     uint64_t value = hash(source);
     pthread_mutex_lock(&mutex);
     if (channel >= 0 && !has_passed(value)) remember(value);

@@ -13,19 +13,19 @@
 /* Processor time that a look may take: longer means a damaged file. Time on the clock is another matter: slow file systems are no fault of
  * a file, so it is longer (PS_FILE_PATIENCE_S in the environment sets it, 10 s at most after a look that got no answer), and what takes
  * longer still is told as a file system that does not answer. */
-enum { PS_SCREEN_CPU_SECONDS = 30, PS_SCREEN_WAIT_SECONDS = 120 };
+enum { PS_PREFLIGHT_CPU_SECONDS = 30, PS_PREFLIGHT_WAIT_SECONDS = 120 };
 
 /* Starts the helper, which ends with this process. Without it (never started, or it could not be) every look passes. */
-void ps_screen_begin(void);
+void ps_preflight_begin(void);
 
 /* PS_E_INPUT names the file at which the library crashed or ran out of time, or that did not answer. Everything else passes, errors of the
  * file too: opening it will tell them. A recording that passed is not looked at again. Any thread. */
-ps_code ps_screen_look(const char *source, const ps_reader_options *options, ps_error *error);
+ps_code ps_preflight_inspect(const char *source, const ps_reader_options *options, ps_error *error);
 
 /* PS_E_INPUT when looking up path, a file or a pattern, gets no answer; whether it exists does not matter. Once a folder. Any thread. */
-ps_code ps_screen_reach(const char *path, ps_error *error);
+ps_code ps_preflight_reach(const char *path, ps_error *error);
 
 /* Another process has looked at source, and it passed. */
-void ps_screen_pass(const char *source);
+void ps_preflight_pass(const char *source);
 
 #endif

@@ -93,7 +93,7 @@ ps_code ps_reader_open(const char *source, const ps_reader_options *options, ps_
     static const ps_reader_options nothing_asked;
     *reader = NULL;
     if (!options) options = &nothing_asked;
-    PS_GO(ps_screen_look(source, options, error)); /* before this process touches the file */
+    PS_GO(ps_preflight_inspect(source, options, error)); /* before this process touches the file */
     PS_GO(ps_source_split(source, &parts, error));
     ps_hdf5_forget_lack();
     code = find_format(parts.path, parts.dataset, &ops, error);

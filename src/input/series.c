@@ -45,7 +45,7 @@ static int compare_paths(const char *a, const char *b) {
 /* Adds the files that a path or glob matches, in natural order. */
 static ps_code expand(const char *path, ps_name_list *files, ps_error *error) {
     struct stat status;
-    PS_TRY(ps_screen_reach(path, error));
+    PS_TRY(ps_preflight_reach(path, error));
     if (stat(path, &status) == 0)
         return ps_name_list_add(files, path) == PS_OK ? PS_OK : PS_FAIL(error, PS_E_MEMORY, "cannot allocate file names");
     glob_t found = {0};

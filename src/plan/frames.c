@@ -60,7 +60,7 @@ static ps_code pass_warnings(const ps_reader *reader, const ps_series_item *item
         bool is_warning = strncmp(line, sign, sizeof sign - 1) == 0;
         const char *text = line + sizeof sign - 1;
         int n = length - (int)sizeof sign + 1;
-        if (is_warning && !is_known(plan, text, n)) PS_TRY(ps_prologue_add_warning(plan, error, "%s: %.*s", item->stem, n, text));
+        if (is_warning && !is_known(plan, text, n)) PS_TRY(ps_run_plan_add_warning(plan, error, "%s: %.*s", item->stem, n, text));
         line += length + (line[length] == '\n');
     }
     return PS_OK;
@@ -127,7 +127,7 @@ static void adopt_shape(const ps_recording *info, ps_run_plan *plan) {
     plan->dtype = info->dtype;
 }
 
-ps_code ps_prologue_open_frames(const ps_job *job, ps_run_plan *plan, ps_file_masks *masks, ps_error *error) {
+ps_code ps_run_plan_open_frames(const ps_job *job, ps_run_plan *plan, ps_file_masks *masks, ps_error *error) {
     int64_t n = plan->series.n_items, first = -1;
     ps_error reason, first_reason = {0};
     plan->frames = calloc((size_t)n, sizeof *plan->frames);
@@ -148,7 +148,7 @@ ps_code ps_prologue_open_frames(const ps_job *job, ps_run_plan *plan, ps_file_ma
     return check_uniform(plan, first, error);
 }
 
-void ps_prologue_free_masks(ps_file_masks *masks) {
+void ps_run_plan_free_masks(ps_file_masks *masks) {
     for (int64_t i = 0; i < masks->n_masks; i++) free(masks->masks[i]);
     free(masks->masks);
     free(masks->sizes);

@@ -122,7 +122,7 @@ static void restore_mask(const ps_run_plan *plan, const ps_measured *measured, i
     count_bad(group, n_pixels(plan));
 }
 
-ps_code ps_prologue_form_groups(const ps_job *job, const ps_file_masks *masks, const ps_measured *measured, ps_run_plan *plan,
+ps_code ps_run_plan_form_groups(const ps_job *job, const ps_file_masks *masks, const ps_measured *measured, ps_run_plan *plan,
                                 ps_error *error) {
     ps_code code = PS_OK;
     uint8_t *given_mask = NULL;
@@ -139,7 +139,7 @@ ps_code ps_prologue_form_groups(const ps_job *job, const ps_file_masks *masks, c
         PS_GO(copied ? copy_optics(&plan->groups[0], &candidate, error) : read_optics(job, &plan->series.items[i], &candidate, error));
         PS_GO(combine_masks(plan, masks, given_mask, plan->frames[i].unreadable ? first : i, &candidate, error));
         restore_mask(plan, measured, i, &candidate);
-        candidate.said = ps_prologue_said(plan, i, &candidate.optics);
+        candidate.said = ps_run_plan_said(plan, i, &candidate.optics);
         PS_GO_ALLOC(error, candidate.said);
         PS_GO(place_frame(plan, &candidate, i, error));
     }
@@ -162,7 +162,7 @@ static ps_code build_plan(const ps_job *job, const ps_run_plan *plan, const ps_r
                                .bad = group->bad,
                                .mirrored_probe = job->mirrored_probe};
     ps_code code = ps_plan_build(&group->optics, &options, built, error);
-    if (code != PS_OK) ps_error_prefix(error, "%s", ps_prologue_group_name(group));
+    if (code != PS_OK) ps_error_prefix(error, "%s", ps_run_plan_group_name(group));
     return code;
 }
 
@@ -185,12 +185,12 @@ static ps_code choose_grid(const ps_job *job, ps_run_plan *plan, ps_error *error
         if (optics->scan_step_A[0] != first->scan_step_A[0] || optics->scan_step_A[1] != first->scan_step_A[1])
             return PS_FAIL(error, PS_E_JOB,
                            "%s: /scan_step_A: found [%g, %g]%s%s, expected [%g, %g] as in %s: images of one series share one grid",
-                           ps_prologue_group_name(&plan->groups[i]), optics->scan_step_A[0], optics->scan_step_A[1],
+                           ps_run_plan_group_name(&plan->groups[i]), optics->scan_step_A[0], optics->scan_step_A[1],
                            plan->groups[i].said[0] ? " as the recording says: " : "",
                            plan->groups[i].said[0] ? plan->series.items[plan->groups[i].frames[0]].stem : "", first->scan_step_A[0],
                            first->scan_step_A[1],
                            plan->groups[0].said[0] ? plan->series.items[plan->groups[0].frames[0]].stem
-                                                   : ps_prologue_group_name(&plan->groups[0]));
+                                                   : ps_run_plan_group_name(&plan->groups[0]));
     }
     plan->image_rows = plan->scan_rows * plan->upsampling;
     plan->image_columns = plan->scan_columns * plan->upsampling;
@@ -198,11 +198,11 @@ static ps_code choose_grid(const ps_job *job, ps_run_plan *plan, ps_error *error
     return PS_OK;
 }
 
-ps_code ps_prologue_plan_groups(const ps_job *job, ps_run_plan *plan, ps_error *error) {
+ps_code ps_run_plan_plan_groups(const ps_job *job, ps_run_plan *plan, ps_error *error) {
     PS_TRY(choose_grid(job, plan, error));
     for (int64_t i = 0; i < plan->n_groups; i++) {
         ps_code code = rebuild(job, plan, i, error);
-        if (code == PS_E_JOB) ps_prologue_explain(job, plan, &plan->groups[i], error);
+        if (code == PS_E_JOB) ps_run_plan_explain(job, plan, &plan->groups[i], error);
         PS_TRY(code);
         ps_plan_drop_frequencies(&plan->groups[i].plan);
     }

@@ -15,7 +15,7 @@ static const double center_tolerance_px = 1.5, center_tolerance = 0.08; /* of th
 static const double radius_tolerance = 0.1;
 static const double clear_hot_sigma = 12.0, clear_hot_factor = 2.0; /* so many times the disc's plateau: hot though nobody asked */
 
-int64_t ps_prologue_first_readable(const ps_run_plan *plan, const ps_run_group *group) {
+int64_t ps_run_plan_first_readable(const ps_run_plan *plan, const ps_run_group *group) {
     for (int64_t i = 0; i < group->n_frames; i++)
         if (!plan->frames[group->frames[i]].unreadable) return group->frames[i];
     return -1;
@@ -69,8 +69,8 @@ static ps_code look(const ps_job *job, const ps_pattern_sample *sample, int64_t 
     return count_hot(job, sample, group, error);
 }
 
-ps_code ps_prologue_look(const ps_job *job, const ps_run_plan *plan, ps_run_group *group, ps_error *error) {
-    int64_t frame = ps_prologue_first_readable(plan, group);
+ps_code ps_run_plan_inspect_group(const ps_job *job, const ps_run_plan *plan, ps_run_group *group, ps_error *error) {
+    int64_t frame = ps_run_plan_first_readable(plan, group);
     if (frame < 0 || group->look.frame >= 0 || group->look.no_disc) return PS_OK;
     ps_reader_options options = ps_job_reader_options(job);
     ps_pattern_sample sample;
@@ -94,10 +94,10 @@ static bool center_fits(const ps_run_group *group) {
     return hypot(found[0] - given[0], found[1] - given[1]) <= fmax(center_tolerance_px, center_tolerance * radius_px);
 }
 
-void ps_prologue_explain(const ps_job *job, const ps_run_plan *plan, ps_run_group *group, ps_error *error) {
+void ps_run_plan_explain(const ps_job *job, const ps_run_plan *plan, ps_run_group *group, ps_error *error) {
     ps_error ignored = {0};
     const ps_disc *disc = &group->look.disc;
-    if (!error || ps_prologue_look(job, plan, group, &ignored) != PS_OK || !group->look.has_disc) return;
+    if (!error || ps_run_plan_inspect_group(job, plan, group, &ignored) != PS_OK || !group->look.has_disc) return;
     if (center_fits(group) && fabs(disc->radius / group->optics.semiangle_mrad - 1.0) <= radius_tolerance) return;
     double pixel_mrad = sqrt(group->optics.detector_pitch_mrad[0] * group->optics.detector_pitch_mrad[1]);
     size_t used = strlen(error->text);
@@ -113,9 +113,9 @@ static ps_code compare_center(ps_run_plan *plan, const ps_run_group *group, ps_e
     const double *given = group->optics.detector_center_px, *found = group->look.disc.center_px;
     if (center_fits(group)) return PS_OK;
     bool turned = hypot(found[0] - given[1], found[1] - given[0]) <= center_tolerance_px;
-    return ps_prologue_add_warning(plan, error,
+    return ps_run_plan_add_warning(plan, error,
                                    "%s: detector_center_px is (%g, %g), but the bright-field disc of %s lies at (%.1f, %.1f)%s",
-                                   ps_prologue_group_name(group), given[0], given[1], plan->series.items[group->look.frame].stem, found[0],
+                                   ps_run_plan_group_name(group), given[0], given[1], plan->series.items[group->look.frame].stem, found[0],
                                    found[1], turned ? ": are row and column interchanged?" : "");
 }
 
@@ -129,26 +129,26 @@ static ps_code compare_radius(ps_run_plan *plan, const ps_run_group *group, ps_e
     if (is_binning)
         snprintf(guess, sizeof guess, ", %g times %s (was the detector binned, or the angle meant as a diameter?)",
                  nearest > 1.0 ? nearest : 1.0 / nearest, nearest > 1.0 ? "larger" : "smaller");
-    return ps_prologue_add_warning(
+    return ps_run_plan_add_warning(
         plan, error,
         "%s: semiangle_mrad %g and detector_pitch_mrad %g x %g make a bright-field disc of radius %.1f px, but that of "
         "%s has %.1f px%s; a pitch of %.4g mrad or a semiangle of %.4g mrad would fit",
-        ps_prologue_group_name(group), optics->semiangle_mrad, optics->detector_pitch_mrad[0], optics->detector_pitch_mrad[1],
+        ps_run_plan_group_name(group), optics->semiangle_mrad, optics->detector_pitch_mrad[0], optics->detector_pitch_mrad[1],
         optics->semiangle_mrad / pixel_mrad, plan->series.items[group->look.frame].stem, radius / pixel_mrad, guess, pixel_mrad / ratio,
         radius);
 }
 
 static ps_code warn_of_pixels(const ps_job *job, ps_run_plan *plan, const ps_run_group *group, ps_error *error) {
-    const ps_run_look *seen = &group->look;
+    const ps_run_inspection *seen = &group->look;
     const char *stem = plan->series.items[seen->frame].stem;
     if (seen->n_marked > 0)
-        PS_TRY(ps_prologue_add_warning(
+        PS_TRY(ps_run_plan_add_warning(
             plan, error,
             "%s: %" PRId64 " pixels that no mask names hold no count at some of %" PRId64
             " positions; a frame in which that happens within the disc gets a system of its own, which takes longer",
             stem, seen->n_marked, seen->n_positions));
     if (seen->n_hot > 0 && !(job->series.hot_sigma > 0.0))
-        PS_TRY(ps_prologue_add_warning(plan, error,
+        PS_TRY(ps_run_plan_add_warning(plan, error,
                                        "%s: %" PRId64 " pixels count more than %g times the bright-field disc does and look hot; "
                                        "series.bad_pixels.hot_sigma (8, say) leaves such out",
                                        stem, seen->n_hot, clear_hot_factor));
@@ -157,17 +157,17 @@ static ps_code warn_of_pixels(const ps_job *job, ps_run_plan *plan, const ps_run
 
 static ps_code compare_with_optics(const ps_job *job, ps_run_plan *plan, int64_t at, ps_error *error) {
     ps_run_group *group = &plan->groups[at];
-    PS_TRY(ps_prologue_look(job, plan, group, error));
+    PS_TRY(ps_run_plan_inspect_group(job, plan, group, error));
     if (group->look.frame >= 0) PS_TRY(warn_of_pixels(job, plan, group, error));
     if (group->look.no_disc)
-        return ps_prologue_add_warning(plan, error, "%s: the bright-field disc cannot be compared with %s: %s",
-                                       ps_prologue_group_name(group), plan->series.items[group->frames[0]].stem, group->look.no_disc);
+        return ps_run_plan_add_warning(plan, error, "%s: the bright-field disc cannot be compared with %s: %s",
+                                       ps_run_plan_group_name(group), plan->series.items[group->frames[0]].stem, group->look.no_disc);
     if (!group->look.has_disc) return PS_OK;
     PS_TRY(compare_center(plan, group, error));
     return compare_radius(plan, group, error);
 }
 
-ps_code ps_run_plan_look(const ps_job *job, ps_run_plan *plan, ps_error *error) {
+ps_code ps_run_plan_inspect(const ps_job *job, ps_run_plan *plan, ps_error *error) {
     for (int64_t i = 0; i < plan->n_groups && i < MOST_GROUPS_LOOKED_AT; i++) PS_TRY(compare_with_optics(job, plan, i, error));
     return PS_OK;
 }

@@ -45,7 +45,7 @@ static void take_pair(const double pair[2], double target[2]) {
 /* origin: gets an entry for every value that was open and is not any more. */
 static void take_from_recording(const ps_recording *info, ps_optics *optics, cJSON *origin) {
     bool open[3] = {isnan(optics->voltage_V), isnan(optics->scan_step_A[0]), isnan(optics->detector_pitch_mrad[0])};
-    if (ps_prologue_plausible_voltage(info->voltage_V)) take(info->voltage_V, &optics->voltage_V);
+    if (ps_run_plan_plausible_voltage(info->voltage_V)) take(info->voltage_V, &optics->voltage_V);
     take_pair(info->scan_step_A, optics->scan_step_A);
     double pitch_mrad[2];
     ps_recording_pitch(info, optics->voltage_V, pitch_mrad);
@@ -64,14 +64,14 @@ static void print_said(const ps_run_plan *plan, int64_t frame, double (*value)(c
 }
 
 static double said_voltage(const ps_recording *info) {
-    return ps_prologue_plausible_voltage(info->voltage_V) ? info->voltage_V : NAN;
+    return ps_run_plan_plausible_voltage(info->voltage_V) ? info->voltage_V : NAN;
 }
 static double said_step_row(const ps_recording *info) { return info->scan_step_A[0]; }
 static double said_step_column(const ps_recording *info) { return info->scan_step_A[1]; }
 static double said_pitch_row(const ps_recording *info) { return info->detector_pitch_mrad[0]; }
 static double said_pitch_column(const ps_recording *info) { return info->detector_pitch_mrad[1]; }
 
-char *ps_prologue_said(const ps_run_plan *plan, int64_t frame, const ps_optics *optics) {
+char *ps_run_plan_said(const ps_run_plan *plan, int64_t frame, const ps_optics *optics) {
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
@@ -90,7 +90,7 @@ char *ps_prologue_said(const ps_run_plan *plan, int64_t frame, const ps_optics *
     return NULL;
 }
 
-/* A group whose first readable recording does not say a value gets it from the first of the series that does, as ps_prologue_said has it. */
+/* A group whose first readable recording does not say a value gets it from the first of the series that does, as ps_run_plan_said has it. */
 static void take_from_others(const ps_run_plan *plan, ps_optics *optics, cJSON *origin) {
     for (int64_t i = 0; i < plan->series.n_items; i++)
         if (!plan->frames[i].unreadable) take_from_recording(&plan->frames[i].info, optics, origin);
@@ -101,7 +101,7 @@ static bool disc_is_needed(const ps_optics *optics) {
 }
 
 /* The look's radius is in pixels while the pitch is open; it is in mrad afterwards. */
-static void take_from_disc(ps_run_look *look, ps_optics *optics, cJSON *origin) {
+static void take_from_disc(ps_run_inspection *look, ps_optics *optics, cJSON *origin) {
     char text[96];
     snprintf(text, sizeof text, "mean of %" PRId64 " patterns of frame %" PRId64, look->n_positions, look->frame);
     if (isnan(optics->detector_center_px[0])) {
@@ -127,7 +127,7 @@ static ps_code require_complete(const ps_run_plan *plan, const ps_run_group *gro
     const char *hint = isnan(group->optics.semiangle_mrad) && isnan(group->optics.detector_pitch_mrad[0])
                            ? "; one of semiangle_mrad and detector_pitch_mrad must be known to measure the other"
                            : "";
-    return PS_FAIL(error, PS_E_JOB, "%s: /%s: missing, and the recording %s does not tell it%s", ps_prologue_group_name(group), missing,
+    return PS_FAIL(error, PS_E_JOB, "%s: /%s: missing, and the recording %s does not tell it%s", ps_run_plan_group_name(group), missing,
                    plan->series.items[frame].stem, hint);
 }
 
@@ -159,15 +159,15 @@ static ps_code take_recorded(const ps_measured *measured, ps_run_group *group, p
 }
 
 static ps_code complete(const ps_job *job, const ps_run_plan *plan, ps_run_group *group, cJSON *origin, ps_error *error) {
-    int64_t frame = ps_prologue_first_readable(plan, group);
+    int64_t frame = ps_run_plan_first_readable(plan, group);
     take_from_recording(&plan->frames[frame].info, &group->optics, origin);
     take_from_others(plan, &group->optics, origin);
     if (disc_is_needed(&group->optics)) {
-        PS_TRY(ps_prologue_look(job, plan, group, error));
+        PS_TRY(ps_run_plan_inspect_group(job, plan, group, error));
         if (!group->look.has_disc)
             return PS_FAIL(error, PS_E_JOB,
                            "%s: the centre or the size of the bright-field disc is not given, and cannot be measured in %s: %s",
-                           ps_prologue_group_name(group), plan->series.items[frame].stem, group->look.no_disc);
+                           ps_run_plan_group_name(group), plan->series.items[frame].stem, group->look.no_disc);
         take_from_disc(&group->look, &group->optics, origin);
     }
     return require_complete(plan, group, frame, error);
@@ -211,12 +211,12 @@ static ps_code copy_values(const ps_run_group *from, ps_run_group *group, ps_err
 static void borrow_values(const ps_run_plan *plan, ps_run_group *group) {
     const ps_optics *other = NULL;
     for (int64_t i = 0; i < plan->n_groups && !other; i++)
-        if (ps_prologue_first_readable(plan, &plan->groups[i]) >= 0) other = &plan->groups[i].optics;
+        if (ps_run_plan_first_readable(plan, &plan->groups[i]) >= 0) other = &plan->groups[i].optics;
     if (!other) return;
     take_open(other, &group->optics);
 }
 
-ps_code ps_prologue_complete_optics(const ps_job *job, const ps_measured *measured, ps_run_plan *plan, ps_error *error) {
+ps_code ps_run_plan_complete_optics(const ps_job *job, const ps_measured *measured, ps_run_plan *plan, ps_error *error) {
     ps_code code = PS_OK;
     char **asked = calloc((size_t)plan->n_groups, sizeof *asked); /* what each group's optics were before */
     PS_GO_ALLOC(error, asked);
@@ -226,7 +226,7 @@ ps_code ps_prologue_complete_optics(const ps_job *job, const ps_measured *measur
         asked[i] = strdup(group->used);
         PS_GO_ALLOC(error, asked[i]);
         PS_GO(take_recorded(measured, group, error));
-        if (ps_prologue_first_readable(plan, group) < 0) continue;
+        if (ps_run_plan_first_readable(plan, group) < 0) continue;
         while (like < i && (strcmp(asked[like], asked[i]) != 0 || strcmp(plan->groups[like].said, group->said) != 0 ||
                             !plan->groups[like].origin))
             like++;

@@ -31,7 +31,7 @@ static ps_code warn_of_duplicates(ps_run_plan *plan, ps_error *error) {
     }
     ps_code code = PS_OK;
     if (n_duplicates > 0)
-        code = ps_prologue_add_warning(
+        code = ps_run_plan_add_warning(
             plan, error, "series.files: %" PRId64 " recording%s the name and number of another, the first: %s and %s", n_duplicates,
             n_duplicates == 1 ? " has" : "s have", sorted[first - 1]->source, sorted[first]->source);
     free(sorted);
@@ -52,7 +52,7 @@ static ps_code restore_order(const ps_measured *measured, ps_series *series, ps_
     return PS_OK;
 }
 
-ps_code ps_prologue_list_series(const ps_job *job, const ps_measured *measured, ps_run_plan *plan, ps_error *error) {
+ps_code ps_run_plan_list_series(const ps_job *job, const ps_measured *measured, ps_run_plan *plan, ps_error *error) {
     const ps_job_series *series = &job->series;
     ps_reader_options options = ps_job_reader_options(job);
     PS_TRY(ps_series_build_ordered(job->base_directory, (const char *const *)series->files, series->n_files,
@@ -61,11 +61,11 @@ ps_code ps_prologue_list_series(const ps_job *job, const ps_measured *measured, 
     bool all = series->first == 0 && series->count < 0 && series->stride == 1; /* what is selected depends on the order */
     if (measured && series->by_time && all) PS_TRY(restore_order(measured, &plan->series, error));
     if (plan->series.gaps)
-        PS_TRY(ps_prologue_add_warning(plan, error, "series.files: there is no %s, though the numbers go on", plan->series.gaps));
+        PS_TRY(ps_run_plan_add_warning(plan, error, "series.files: there is no %s, though the numbers go on", plan->series.gaps));
     return warn_of_duplicates(plan, error);
 }
 
-ps_code ps_prologue_warn_of_times(const ps_job *job, ps_run_plan *plan, ps_error *error) {
+ps_code ps_run_plan_warn_of_times(const ps_job *job, ps_run_plan *plan, ps_error *error) {
     int64_t n_equal = 0, n_backwards = 0, equal = 0, backwards = 0;
     double before = NAN;
     for (int64_t i = 0; i < plan->series.n_items; i++) {
@@ -76,11 +76,11 @@ ps_code ps_prologue_warn_of_times(const ps_job *job, ps_run_plan *plan, ps_error
         before = time;
     }
     if (n_equal > 0)
-        PS_TRY(ps_prologue_add_warning(
+        PS_TRY(ps_run_plan_add_warning(
             plan, error, "series.files: %" PRId64 " recording%s the acquisition time of the one before, the first: %s; is it a copy?",
             n_equal, n_equal == 1 ? " has" : "s have", plan->series.items[equal].stem));
     if (n_backwards > 0 && !job->series.by_time)
-        PS_TRY(ps_prologue_add_warning(plan, error,
+        PS_TRY(ps_run_plan_add_warning(plan, error,
                                        "series.files: %" PRId64
                                        " recording%s acquired before the one before in the order of names, the first: %s; "
                                        "series.order \"time\" follows the acquisition times",

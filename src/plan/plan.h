@@ -1,6 +1,6 @@
 /* From a job to what will be done: the recordings, their optics groups, masks and plans. `check` prints it, `run` works through it.
  *
- * Rank-local (but for ps_run_plan_screen) and deterministic: every rank builds it for itself from the same files and gets the same. docs/physics.md section 4. */
+ * Rank-local (but for ps_run_plan_preflight) and deterministic: every rank builds it for itself from the same files and gets the same. docs/physics.md section 4. */
 #ifndef PS_PLAN_PLAN_H
 #define PS_PLAN_PLAN_H
 
@@ -51,7 +51,7 @@ typedef struct {
     bool has_disc;
     ps_disc disc;  /* radius in mrad; in pixels where the pitch is not known */
     char *no_disc; /* why none could be measured; NULL: it was */
-} ps_run_look;
+} ps_run_inspection;
 
 /* Frames with identical optics, identical pixel mask and, where the optics leave something open, recordings that say the same: what one prepared system serves. */
 typedef struct {
@@ -61,7 +61,7 @@ typedef struct {
     char *used;   /* canonical JSON of what is used */
     char *origin; /* JSON: where each of its values that a recording can tell comes from */
     char *said;   /* what its recordings say of the values that its optics leave open */
-    ps_run_look look;
+    ps_run_inspection look;
     uint8_t *bad; /* [detector_rows, detector_columns] PS_BAD_* bits, 0: good */
     int64_t n_bad_file, n_bad_mask, n_bad_hot, n_bad_dead;
     int64_t n_frames;
@@ -86,7 +86,7 @@ typedef struct {
 
 /* Collective; before a plan is built. Shares out among the ranks the look at recordings that input/screen.h has. What does not pass is
  * looked at again by each rank that opens it, and is unreadable then. */
-ps_code ps_run_plan_screen(const ps_cluster *cluster, const ps_job *job, ps_error *error);
+ps_code ps_run_plan_preflight(const ps_cluster *cluster, const ps_job *job, ps_error *error);
 
 /* job: a reconstruct job. Opens every recording's headers; counts are read only where optics leave open what the disc in a mean pattern
  * tells. A recording that cannot be opened is recorded in its frame
@@ -102,7 +102,7 @@ ps_code ps_run_plan_open(const ps_job *job, ps_run_plan *plan, ps_error *error);
 void ps_run_plan_free(ps_run_plan *plan);
 
 /* Looks at some patterns of the groups' first recordings and adds warnings where they and the optics do not fit together. */
-ps_code ps_run_plan_look(const ps_job *job, ps_run_plan *plan, ps_error *error);
+ps_code ps_run_plan_inspect(const ps_job *job, ps_run_plan *plan, ps_error *error);
 
 /* Looks at some patterns of every readable recording (most > 0: of at most so many, spread over the series, and of each group's first), and
  * fills `seen`, `own` and `refused` of its frame; dead pixels of a group's first recording are entered into the group. Adds warnings: discs

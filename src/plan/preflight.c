@@ -20,7 +20,7 @@ static ps_code compare_numbers(const ps_cluster *cluster, int64_t n, bool *same,
     return PS_OK;
 }
 
-ps_code ps_run_plan_screen(const ps_cluster *cluster, const ps_job *job, ps_error *error) {
+ps_code ps_run_plan_preflight(const ps_cluster *cluster, const ps_job *job, ps_error *error) {
     ps_code code = PS_OK;
     ps_series series = {0};
     ps_reader_options options = ps_job_reader_options(job);
@@ -31,10 +31,10 @@ ps_code ps_run_plan_screen(const ps_cluster *cluster, const ps_job *job, ps_erro
     PS_GO(compare_numbers(cluster, passed ? series.n_items : 0, &same, error));
     if (!same) goto done;
     for (int64_t i = cluster->rank; i < series.n_items; i += cluster->n_ranks)
-        passed[i] = ps_screen_look(series.items[i].source, &options, NULL) == PS_OK;
+        passed[i] = ps_preflight_inspect(series.items[i].source, &options, NULL) == PS_OK;
     PS_GO(PS_MPI(error, MPI_Allreduce(MPI_IN_PLACE, passed, (int)series.n_items, MPI_UINT8_T, MPI_MAX, cluster->communicator)));
     for (int64_t i = 0; i < series.n_items; i++)
-        if (passed[i]) ps_screen_pass(series.items[i].source);
+        if (passed[i]) ps_preflight_pass(series.items[i].source);
 done:
     free(passed);
     ps_series_free(&series);

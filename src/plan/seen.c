@@ -86,23 +86,23 @@ static ps_code compare_discs(ps_run_plan *plan, const ps_run_group *group, ps_er
     if (moved.n == 0) return PS_OK;
     const ps_run_seen *there = &plan->frames[first].seen;
     end_names(&moved);
-    return ps_prologue_add_warning(
+    return ps_run_plan_add_warning(
         plan, error,
         "%s: the bright-field disc moves within the series: that of %s is at (%.2f, %.2f) px with a radius of %.2f px, but %s; "
         "optics.per_frame gives each recording its own",
-        ps_prologue_group_name(group), plan->series.items[first].stem, there->center_px[0], there->center_px[1], there->radius_px, moved.text);
+        ps_run_plan_group_name(group), plan->series.items[first].stem, there->center_px[0], there->center_px[1], there->radius_px, moved.text);
 }
 
 /* ---- pixels and patterns -------------------------------------------------------------------------------------------------------- */
 
 static ps_code warn_of_dead(ps_run_plan *plan, const ps_run_group *group, ps_error *error) {
     if (group->n_bad_dead > 0)
-        PS_TRY(ps_prologue_add_warning(plan, error,
+        PS_TRY(ps_run_plan_add_warning(plan, error,
                                        "%s: %" PRId64
                                        " pixels inside the bright-field disc of %s count nothing (dead pixels, a gap between modules, a beam "
                                        "stop) and are left out of all frames; a mask (series.bad_pixels.mask) would say which",
-                                       ps_prologue_group_name(group), group->n_bad_dead,
-                                       plan->series.items[ps_prologue_first_readable(plan, group)].stem));
+                                       ps_run_plan_group_name(group), group->n_bad_dead,
+                                       plan->series.items[ps_run_plan_first_readable(plan, group)].stem));
     return PS_OK;
 }
 
@@ -118,7 +118,7 @@ static name_list name_those(const ps_run_plan *plan, seen_number number, bool bu
         char detail[32];
         const ps_run_frame *frame = &plan->frames[i];
         if (frame->unreadable || number(frame) == 0) continue;
-        if (but_first && i == ps_prologue_first_readable(plan, &plan->groups[frame->group])) continue;
+        if (but_first && i == ps_run_plan_first_readable(plan, &plan->groups[frame->group])) continue;
         snprintf(detail, sizeof detail, " (%" PRId64 ")", number(frame));
         add_name(&names, plan->series.items[i].stem, detail);
     }
@@ -129,13 +129,13 @@ static name_list name_those(const ps_run_plan *plan, seen_number number, bool bu
 static ps_code warn_of_pixels(const ps_job *job, ps_run_plan *plan, ps_error *error) {
     name_list own = name_those(plan, own_pixels, true);
     if (own.n > 0)
-        PS_TRY(ps_prologue_add_warning(plan, error,
+        PS_TRY(ps_run_plan_add_warning(plan, error,
                                        "series: pixels that are dead%s in these recordings, but not in the first of their group, are left out "
                                        "of them: %s",
                                        job->series.hot_sigma > 0.0 ? " or hot" : "", own.text));
     name_list hot = name_those(plan, hot_pixels, true);
     if (hot.n > 0 && !(job->series.hot_sigma > 0.0))
-        PS_TRY(ps_prologue_add_warning(plan, error,
+        PS_TRY(ps_run_plan_add_warning(plan, error,
                                        "series: pixels look hot in these recordings: %s; series.bad_pixels.hot_sigma (8, say) leaves such out",
                                        hot.text));
     return PS_OK;
@@ -144,7 +144,7 @@ static ps_code warn_of_pixels(const ps_job *job, ps_run_plan *plan, ps_error *er
 static ps_code warn_of_patterns(const ps_job *job, ps_run_plan *plan, ps_error *error) {
     name_list odd = name_those(plan, odd_patterns, false);
     if (odd.n == 0) return PS_OK;
-    return ps_prologue_add_warning(plan, error,
+    return ps_run_plan_add_warning(plan, error,
                                    "series: among some patterns of each recording are ones that are empty or hold no counts (all-ones or not "
                                    "finite): %s; %s",
                                    odd.text,
@@ -152,7 +152,7 @@ static ps_code warn_of_patterns(const ps_job *job, ps_run_plan *plan, ps_error *
                                                              : "such frames fail, series.allow_partial fills the patterns from their neighbours");
 }
 
-ps_code ps_prologue_compare_seen(const ps_job *job, ps_run_plan *plan, ps_error *error) {
+ps_code ps_run_plan_compare_seen(const ps_job *job, ps_run_plan *plan, ps_error *error) {
     for (int64_t g = 0; g < plan->n_groups; g++) {
         PS_TRY(compare_discs(plan, &plan->groups[g], error));
         PS_TRY(warn_of_dead(plan, &plan->groups[g], error));

@@ -162,7 +162,7 @@ static bool is_chosen(const ps_run_plan *plan, int64_t index, int64_t most) {
     if (frame->unreadable) return false;
     if (most <= 0 || n <= most) return true;
     bool is_spread = index * most / n != (index - 1) * most / n || index == 0;
-    return is_spread || index == ps_prologue_first_readable(plan, &plan->groups[frame->group]);
+    return is_spread || index == ps_run_plan_first_readable(plan, &plan->groups[frame->group]);
 }
 
 static ps_code look_at_share(const ps_cluster *cluster, const ps_job *job, ps_run_plan *plan, int64_t most, pixel_list *lists,
@@ -261,7 +261,7 @@ done:
 /* The group's first recording is what the group's own hot pixels are searched in. */
 static ps_code keep_own(const ps_run_plan *plan, int64_t index, const pixel_list *list, ps_run_frame *frame, ps_error *error) {
     const ps_run_group *group = &plan->groups[frame->group];
-    if (list->n == 0 || index == ps_prologue_first_readable(plan, group)) return PS_OK;
+    if (list->n == 0 || index == ps_run_plan_first_readable(plan, group)) return PS_OK;
     frame->own = malloc((size_t)list->n * sizeof *frame->own);
     if (!frame->own) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a list of pixels");
     for (int64_t i = 0; i < list->n; i++)
@@ -271,12 +271,12 @@ static ps_code keep_own(const ps_run_plan *plan, int64_t index, const pixel_list
 
 static ps_code conclude(const ps_job *job, ps_run_plan *plan, const pixel_list *lists, ps_error *error) {
     for (int64_t g = 0; g < plan->n_groups; g++) {
-        int64_t first = ps_prologue_first_readable(plan, &plan->groups[g]);
+        int64_t first = ps_run_plan_first_readable(plan, &plan->groups[g]);
         if (first >= 0) PS_TRY(enter_dead(job, plan, g, &lists[first], error));
     }
     for (int64_t i = 0; i < plan->series.n_items; i++)
         if (!plan->frames[i].unreadable) PS_TRY(keep_own(plan, i, &lists[i], &plan->frames[i], error));
-    return ps_prologue_compare_seen(job, plan, error);
+    return ps_run_plan_compare_seen(job, plan, error);
 }
 
 ps_code ps_run_plan_survey(const ps_cluster *cluster, const ps_job *job, ps_run_plan *plan, int64_t most, ps_error *error) {

@@ -12,7 +12,7 @@
 
 static const double worth_saying = 0.02; /* relative difference, and missing part of the disc */
 
-ps_code ps_prologue_add_warning(ps_run_plan *plan, ps_error *error, const char *format, ...) {
+ps_code ps_run_plan_add_warning(ps_run_plan *plan, ps_error *error, const char *format, ...) {
     char *text = NULL;
     va_list arguments;
     va_start(arguments, format);
@@ -28,11 +28,11 @@ ps_code ps_prologue_add_warning(ps_run_plan *plan, ps_error *error, const char *
     return PS_OK;
 }
 
-const char *ps_prologue_group_name(const ps_run_group *group) {
+const char *ps_run_plan_group_name(const ps_run_group *group) {
     return group->source ? group->source : "/optics";
 }
 
-bool ps_prologue_plausible_voltage(double voltage_V) {
+bool ps_run_plan_plausible_voltage(double voltage_V) {
     return voltage_V >= 1e4 && voltage_V <= 3e6;
 }
 
@@ -72,8 +72,8 @@ static ps_code compare_one(ps_run_plan *plan, const ps_run_group *group, const c
     const char *slip = unit_slip(recorded / given), *stem = plan->series.items[frame].stem;
     char more[64] = "";
     if (n_more > 0) snprintf(more, sizeof more, " (and %" PRId64 " more)", n_more);
-    return ps_prologue_add_warning(plan, error, "%s: %s is %g, but the recording %s%s says %g; the optics are used%s%s",
-                                   ps_prologue_group_name(group), what, given, stem, more, recorded, slip ? "; " : "", slip ? slip : "");
+    return ps_run_plan_add_warning(plan, error, "%s: %s is %g, but the recording %s%s says %g; the optics are used%s%s",
+                                   ps_run_plan_group_name(group), what, given, stem, more, recorded, slip ? "; " : "", slip ? slip : "");
 }
 
 /* Every recording against the optics; recordings that say the same are named once. */
@@ -96,7 +96,7 @@ static ps_code compare(ps_run_plan *plan, const ps_run_group *group, const char 
 
 static double said_voltage(const ps_recording *info, double voltage_V) {
     (void)voltage_V;
-    return ps_prologue_plausible_voltage(info->voltage_V) ? info->voltage_V : NAN;
+    return ps_run_plan_plausible_voltage(info->voltage_V) ? info->voltage_V : NAN;
 }
 static double said_step_row(const ps_recording *info, double voltage_V) {
     (void)voltage_V;
@@ -142,7 +142,7 @@ static ps_code warn_of_said(ps_run_plan *plan, ps_error *error) {
         if (group->n_frames > 1) fprintf(out, " and %" PRId64 " more", group->n_frames - 1);
     }
     if (fclose(out) == 0)
-        code = ps_prologue_add_warning(plan, error, "series: recordings say different things of themselves, and each is taken at its word: %s",
+        code = ps_run_plan_add_warning(plan, error, "series: recordings say different things of themselves, and each is taken at its word: %s",
                                        list);
     else
         code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a warning");
@@ -171,34 +171,34 @@ static ps_code check_disc(ps_run_plan *plan, const ps_run_group *group, ps_error
     double missing = missing_fraction(plan, &group->optics);
     int64_t active = group->plan.desc.n_active, left_out = group->plan.n_left_out;
     if (missing > worth_saying)
-        PS_TRY(ps_prologue_add_warning(plan, error, "%s: %.0f %% of the bright-field disc lies beyond the detector's edge",
-                                       ps_prologue_group_name(group), 100.0 * missing));
+        PS_TRY(ps_run_plan_add_warning(plan, error, "%s: %.0f %% of the bright-field disc lies beyond the detector's edge",
+                                       ps_run_plan_group_name(group), 100.0 * missing));
     if ((double)left_out > worth_saying * (double)(active + left_out))
-        PS_TRY(ps_prologue_add_warning(plan, error, "%s: %" PRId64 " of the disc's %" PRId64 " pixels are masked",
-                                       ps_prologue_group_name(group), left_out, active + left_out));
+        PS_TRY(ps_run_plan_add_warning(plan, error, "%s: %" PRId64 " of the disc's %" PRId64 " pixels are masked",
+                                       ps_run_plan_group_name(group), left_out, active + left_out));
     return PS_OK;
 }
 
 static ps_code check_upsampling(ps_run_plan *plan, const ps_run_group *group, ps_error *error) {
     int64_t needed = ps_plan_auto_upsampling(&group->optics);
     if (plan->upsampling >= needed) return PS_OK;
-    return ps_prologue_add_warning(plan, error, "%s: upsampling %" PRId64 " is given, but these optics carry detail that needs %" PRId64,
-                                   ps_prologue_group_name(group), plan->upsampling, needed);
+    return ps_run_plan_add_warning(plan, error, "%s: upsampling %" PRId64 " is given, but these optics carry detail that needs %" PRId64,
+                                   ps_run_plan_group_name(group), plan->upsampling, needed);
 }
 
 static ps_code check_plausible(ps_run_plan *plan, const ps_run_group *group, ps_error *error) {
-    enum { MOST_DOUBTS = 4 };
-    char doubts[MOST_DOUBTS][PS_DOUBT_TEXT];
-    int n = ps_optics_doubts(&group->optics, MOST_DOUBTS, doubts);
-    for (int i = 0; i < n; i++) PS_TRY(ps_prologue_add_warning(plan, error, "%s: %s", ps_prologue_group_name(group), doubts[i]));
+    enum { MOST_WARNINGS = 4 };
+    char warnings[MOST_WARNINGS][PS_WARNING_TEXT];
+    int n = ps_optics_warnings(&group->optics, MOST_WARNINGS, warnings);
+    for (int i = 0; i < n; i++) PS_TRY(ps_run_plan_add_warning(plan, error, "%s: %s", ps_run_plan_group_name(group), warnings[i]));
     return PS_OK;
 }
 
-ps_code ps_prologue_warn(const ps_job *job, ps_run_plan *plan, ps_error *error) {
+ps_code ps_run_plan_warn(const ps_job *job, ps_run_plan *plan, ps_error *error) {
     if (job->mirrored_probe)
-        PS_TRY(ps_prologue_add_warning(plan, error,
+        PS_TRY(ps_run_plan_add_warning(plan, error,
                                        "probe_form \"published\" mirrors the probe: right for even aberrations only, for comparison"));
-    PS_TRY(ps_prologue_warn_of_times(job, plan, error));
+    PS_TRY(ps_run_plan_warn_of_times(job, plan, error));
     PS_TRY(warn_of_said(plan, error));
     for (int64_t i = 0; i < plan->n_groups; i++) {
         PS_TRY(compare_recordings(plan, &plan->groups[i], error));

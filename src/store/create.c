@@ -347,7 +347,7 @@ static ps_code create_entry(hid_t file, const ps_output_spec *spec, ps_error *er
     PS_GO(ps_slots_create_entry(file, spec->n_optics + PS_PROCESS_SLOTS + OTHER_LINKS, &entry, error));
     PS_GO(ps_h5_attribute_text(entry, "default", job->phase.enabled ? "phase" : job->complex_.enabled ? "complex" : "ssb", error));
     PS_GO(ps_h5_integer(entry, "format_version", PS_FORMAT_VERSION, error));
-    PS_GO(ps_output_signature(spec, &signature, error));
+    PS_GO(ps_output_fingerprint(spec, &signature, error));
     PS_GO(ps_h5_text(entry, "signature", strlen(signature), signature, error));
     if (job->phase.enabled) PS_GO(create_method(entry, "phase", &job->phase, false, spec, error));
     if (job->complex_.enabled) PS_GO(create_method(entry, "complex", &job->complex_, true, spec, error));

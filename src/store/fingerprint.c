@@ -84,7 +84,7 @@ static void print_reading(FILE *out, const ps_job_series *series) {
         fprintf(out, "series.saturation=file\n");
 }
 
-ps_code ps_output_signature(const ps_output_spec *spec, char **text, ps_error *error) {
+ps_code ps_output_fingerprint(const ps_output_spec *spec, char **text, ps_error *error) {
     const ps_job *job = spec->job;
     size_t bytes = 0;
     *text = NULL;
@@ -141,7 +141,7 @@ static int value_bytes(const line *l) {
     return l->length > l->key ? (int)(l->length - l->key - 1) : 0;
 }
 
-bool ps_signature_drop(char *text, const char *key) {
+bool ps_fingerprint_drop(char *text, const char *key) {
     size_t length = strlen(key);
     for (const char *cursor = text; *cursor;) {
         line one = next_line(&cursor);
@@ -162,7 +162,7 @@ static int64_t named_frame(const line *l) {
     return is_name ? (int64_t)frame : -1;
 }
 
-void ps_signature_drop_names(char *text, const bool *compared, int64_t n_frames) {
+void ps_fingerprint_drop_names(char *text, const bool *compared, int64_t n_frames) {
     char *to = text;
     for (const char *cursor = text; *cursor;) {
         line one = next_line(&cursor);
@@ -195,7 +195,7 @@ static int64_t print_differences(FILE *out, const char *before, const char *afte
     return printed;
 }
 
-ps_code ps_signature_differences(const char *before, const char *after, int64_t limit, char **differences, ps_error *error) {
+ps_code ps_fingerprint_differences(const char *before, const char *after, int64_t limit, char **differences, ps_error *error) {
     size_t bytes = 0;
     *differences = NULL;
     FILE *out = open_memstream(differences, &bytes);

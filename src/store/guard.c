@@ -121,7 +121,7 @@ static ps_code look_at_file(const guard *g, const char *source, const char *role
     PS_GO(ps_source_split(source, &parts, error));
     PS_GO(compare(g, parts.path, role, NULL, error));
     if (!follow) goto done;
-    if (ps_screen_look(source, g->options, NULL) == PS_OK)
+    if (ps_preflight_inspect(source, g->options, NULL) == PS_OK)
         PS_GO(ps_recording_files_list(parts.path, &linked, error));
     else
         PS_GO(ps_recording_files_guess(parts.path, &linked, error));

@@ -29,7 +29,7 @@ static const char *own_kind(const char *source, const ps_reader_options *options
     ps_source parts = {0};
     const char *kind = NULL;
     if (ps_source_split(source, &parts, NULL) == PS_OK && stat(parts.path, &status) == 0 && S_ISREG(status.st_mode) &&
-        ps_screen_look(source, options, NULL) == PS_OK)
+        ps_preflight_inspect(source, options, NULL) == PS_OK)
         kind = ps_output_is_output(parts.path) ? "an output" : is_truth(parts.path) ? "the truth of a simulation" : NULL;
     ps_source_free(&parts);
     return kind;

@@ -17,7 +17,7 @@ enum { DIFFERENCES_SHOWN = 8 };
 /* ---- the same science ---- */
 
 /* text: malloc'd, the signature kept in the file. */
-static ps_code read_signature(const char *path, char **text, ps_error *error) {
+static ps_code read_fingerprint(const char *path, char **text, ps_error *error) {
     ps_code code = PS_OK;
     hid_t file = H5I_INVALID_HID, dataset = H5I_INVALID_HID, type = H5I_INVALID_HID;
     PS_GO(ps_h5_open_read(path, &file, error));
@@ -47,7 +47,7 @@ static void join_lines(char *text) {
 /* Signatures of earlier versions do not have this line. */
 static void drop_what_was_not_recorded(const char *before, char *after) {
     static const char key[] = "series.bad_pixels.hot_sigma";
-    if (!strstr(before, key)) ps_signature_drop(after, key);
+    if (!strstr(before, key)) ps_fingerprint_drop(after, key);
 }
 
 static void say_what_was_not_compared(const char *path, const ps_sources_report *sources) {
@@ -66,13 +66,13 @@ static ps_code same_science(const char *path, const ps_output_spec *spec, ps_err
     ps_code code = PS_OK;
     char *before = NULL, *after = NULL, *differences = NULL;
     ps_sources_report sources = {0};
-    PS_GO(read_signature(path, &before, error));
-    PS_GO(ps_output_signature(spec, &after, error));
+    PS_GO(read_fingerprint(path, &before, error));
+    PS_GO(ps_output_fingerprint(spec, &after, error));
     PS_GO(ps_sources_compare(path, spec, &sources, error));
     drop_what_was_not_recorded(before, after);
-    ps_signature_drop_names(before, sources.compared, spec->n_frames);
-    ps_signature_drop_names(after, sources.compared, spec->n_frames);
-    PS_GO(ps_signature_differences(before, after, DIFFERENCES_SHOWN, &differences, error));
+    ps_fingerprint_drop_names(before, sources.compared, spec->n_frames);
+    ps_fingerprint_drop_names(after, sources.compared, spec->n_frames);
+    PS_GO(ps_fingerprint_differences(before, after, DIFFERENCES_SHOWN, &differences, error));
     join_lines(differences);
     join_lines(sources.differences);
     if (differences[0] || sources.differences[0])

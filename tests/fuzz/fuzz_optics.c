@@ -39,7 +39,7 @@ static void check_plan(const ps_optics *optics) {
 static void check_use(const ps_optics *optics) {
     enum { ROWS = 3, COLUMNS = 2, MOST = 8 };
     double k_row[ROWS * COLUMNS], k_column[ROWS * COLUMNS];
-    char doubts[MOST][PS_DOUBT_TEXT];
+    char warnings[MOST][PS_WARNING_TEXT];
     ps_probe probe;
     ps_optics_k(optics, ROWS, COLUMNS, k_row, k_column);
     ps_optics_probe(optics, &probe);
@@ -49,7 +49,7 @@ static void check_use(const ps_optics *optics) {
         check(isfinite(ps_probe_chi(&probe, k_row[i], k_column[i])));
     }
     check_plan(optics);
-    int n = ps_optics_doubts(optics, MOST, doubts);
+    int n = ps_optics_warnings(optics, MOST, warnings);
     check(n >= 0 && n <= MOST);
 }
 

@@ -5,7 +5,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-all="bslz4 bslz4_round npy mib empad reader hdf5_index job optics names signature"
+all="bslz4 bslz4_round npy mib empad reader hdf5_index job optics names fingerprint"
 seconds=${1:-20}
 [ $# -gt 0 ] && shift
 command -v clang >/dev/null 2>&1 || { echo "skipped: fuzzing needs clang"; exit 77; }
@@ -26,7 +26,7 @@ sources() {
     hdf5_index) echo "$src/hdf5/index.c $src/core/file_read.c" ;;
     job) echo "$src/job/*.c $src/optics/optics.c $src/optics/optics_json.c $src/optics/quantem_fit.c $json" ;;
     optics) echo "$src/optics/optics.c $src/optics/optics_json.c $src/optics/quantem_fit.c $src/optics/warnings.c $src/optics/plan.c $json" ;;
-    signature) echo "$src/store/fingerprint.c" ;;
+    fingerprint) echo "$src/store/fingerprint.c" ;;
     *) echo "run.sh: no target '$1'; there are $all" >&2; return 1 ;;
     esac
 }

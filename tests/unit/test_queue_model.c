@@ -1,12 +1,12 @@
-/* The protocol of the queue of places in every order in which the atomic steps of three ranks can mix.
+/* The protocol of the queue of work items in every order in which the atomic steps of three ranks can mix.
  *
- * Ranks work as the program's do: take a place, resolve it, ask for the state when nothing is left to take. A few times in all, at any
- * moment between two actions, any rank may do something else instead: give a place back and go on, take a further place while it holds one,
+ * Ranks work as the program's do: claim a work item, complete it, ask for the state when nothing is left to claim. A few times in all, at any
+ * moment between two actions, any rank may do something else instead: give a work item back and go on, claim a further work item while it holds one,
  * lose its device (give back what it holds, and leave) or be told to stop. The code that is stepped here is the one that the program runs.
  *
- * In no state may a place be in two hands, be resolved twice or be lost, or an action of a rank that runs alone not end; and from every
- * state all ranks come to their end without further trouble. A protocol that claims slots by adding, and takes a claim too many back by
- * subtracting, fails here: ranks wait for others within an action, and with three places given back two ranks can wait for one for ever. */
+ * In no state may a work item be in two hands, be completed twice or be lost, or an action of a rank that runs alone not end; and from every
+ * state all ranks come to their end without further trouble. A protocol that claims slots by adding, and claims a claim too many back by
+ * subtracting, fails here: ranks wait for others within an action, and with three work items given back two ranks can wait for one for ever. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,11 +26,11 @@ typedef enum { BETWEEN, ACTING, GONE } mode;
 
 typedef struct {
     mode mode;
-    bool nothing_taken; /* the last take gave none: the state is asked for next */
+    bool nothing_taken; /* the last claim gave none: the state is asked for next */
     bool after_stop;    /* the action began when some rank's stop was complete */
     bool is_lost;       /* gives back what it holds, then leaves */
-    unsigned holds;     /* bit p: place p */
-    int64_t place;      /* being resolved or given back */
+    unsigned holds;     /* bit p: work item p */
+    int64_t work_item;      /* being completed or given back */
     ps_queue_steps steps;
     ps_counter_change change; /* wanted next */
 } rank;
@@ -39,13 +39,13 @@ typedef struct {
     int64_t counters[MOST_COUNTERS];
     rank ranks[N_RANKS];
     int n_troubles;
-    unsigned resolved;       /* bit p: place p is done */
+    unsigned completed;       /* bit p: work item p is done */
     bool stopped, told_done; /* some rank's stop is complete; some rank heard that all is finished */
 } model;
 
-static int64_t n_places;
+static int64_t n_work_items;
 
-static const char *const action_names[] = {"take", "give back", "resolve", "leave", "stop", "remaining", "state"};
+static const char *const action_names[] = {"claim", "give back", "complete", "leave", "stop", "remaining", "state"};
 
 #define REQUIRE(state, holds, ...)                      \
     do {                                                \
@@ -55,9 +55,9 @@ static const char *const action_names[] = {"take", "give back", "resolve", "leav
 __attribute__((format(printf, 2, 3))) static void fail_because(const model *m, const char *format, ...) {
     va_list arguments;
     for (int r = 0; r < N_RANKS; r++)
-        print_message("rank %d: mode %d, holds %#x, %s step %d, place %d\n", r, (int)m->ranks[r].mode, m->ranks[r].holds,
-                      action_names[m->ranks[r].steps.action], m->ranks[r].steps.step, (int)m->ranks[r].place);
-    for (int i = 0; i < ps_queue_n_counters(n_places); i++) print_message("counter %d: %#llx\n", i, (long long)m->counters[i]);
+        print_message("rank %d: mode %d, holds %#x, %s step %d, work item %d\n", r, (int)m->ranks[r].mode, m->ranks[r].holds,
+                      action_names[m->ranks[r].steps.action], m->ranks[r].steps.step, (int)m->ranks[r].work_item);
+    for (int i = 0; i < ps_queue_n_counters(n_work_items); i++) print_message("counter %d: %#llx\n", i, (long long)m->counters[i]);
     va_start(arguments, format);
     char text[256];
     vsnprintf(text, sizeof text, format, arguments);
@@ -67,37 +67,37 @@ __attribute__((format(printf, 2, 3))) static void fail_because(const model *m, c
 
 /* ---- one rank ----------------------------------------------------------------------------------------------------------------- */
 
-static void begin(const model *m, rank *r, ps_queue_action action, int64_t place) {
+static void begin(const model *m, rank *r, ps_queue_action action, int64_t work_item) {
     r->mode = ACTING;
     r->after_stop = m->stopped;
-    r->place = place;
-    ps_queue_begin(&r->steps, action, n_places, N_RANKS, place, &r->change);
+    r->work_item = work_item;
+    ps_queue_begin(&r->steps, action, n_work_items, N_RANKS, work_item, &r->change);
 }
 
-static int64_t lowest(unsigned places) {
-    return __builtin_ctz(places);
+static int64_t lowest(unsigned work_items) {
+    return __builtin_ctz(work_items);
 }
 
 static void begin_give_back(const model *m, rank *r) {
-    int64_t place = lowest(r->holds);
-    r->holds &= ~(1u << place); /* from now on others may have it */
-    begin(m, r, PS_QUEUE_GIVE_BACK, place);
+    int64_t work_item = lowest(r->holds);
+    r->holds &= ~(1u << work_item); /* from now on others may have it */
+    begin(m, r, PS_QUEUE_GIVE_BACK, work_item);
 }
 
-static void begin_resolve(model *m, rank *r) {
-    int64_t place = lowest(r->holds);
-    REQUIRE(m, !(m->resolved >> place & 1), "place %d is done twice", (int)place);
-    m->resolved |= 1u << place;
-    r->holds &= ~(1u << place);
-    begin(m, r, PS_QUEUE_RESOLVE, place);
+static void begin_complete(model *m, rank *r) {
+    int64_t work_item = lowest(r->holds);
+    REQUIRE(m, !(m->completed >> work_item & 1), "work item %d is done twice", (int)work_item);
+    m->completed |= 1u << work_item;
+    r->holds &= ~(1u << work_item);
+    begin(m, r, PS_QUEUE_COMPLETE, work_item);
 }
 
 /* What a rank does next when nothing troubles it. */
 static void begin_usual(model *m, rank *r) {
     if (r->holds)
-        begin_resolve(m, r);
+        begin_complete(m, r);
     else
-        begin(m, r, r->nothing_taken ? PS_QUEUE_STATE : PS_QUEUE_TAKE, -1);
+        begin(m, r, r->nothing_taken ? PS_QUEUE_STATE : PS_QUEUE_CLAIM, -1);
     r->nothing_taken = false;
 }
 
@@ -110,20 +110,20 @@ static void begin_leaving(const model *m, rank *r) {
 }
 
 static void took(const model *m, rank *r) {
-    int64_t place = r->steps.place;
-    r->nothing_taken = place < 0;
-    if (place < 0) return;
-    REQUIRE(m, place < n_places, "place %d is handed out", (int)place);
-    REQUIRE(m, !r->after_stop, "place %d is handed out after a stop", (int)place);
-    for (int i = 0; i < N_RANKS; i++) REQUIRE(m, !(m->ranks[i].holds >> place & 1), "place %d is in two hands", (int)place);
-    REQUIRE(m, !(m->resolved >> place & 1), "place %d is handed out after it was done", (int)place);
-    r->holds |= 1u << place;
+    int64_t work_item = r->steps.work_item;
+    r->nothing_taken = work_item < 0;
+    if (work_item < 0) return;
+    REQUIRE(m, work_item < n_work_items, "work item %d is handed out", (int)work_item);
+    REQUIRE(m, !r->after_stop, "work item %d is handed out after a stop", (int)work_item);
+    for (int i = 0; i < N_RANKS; i++) REQUIRE(m, !(m->ranks[i].holds >> work_item & 1), "work item %d is in two hands", (int)work_item);
+    REQUIRE(m, !(m->completed >> work_item & 1), "work item %d is handed out after it was done", (int)work_item);
+    r->holds |= 1u << work_item;
 }
 
 static void end_action(model *m, rank *r) {
     r->mode = BETWEEN;
     switch (r->steps.action) {
-    case PS_QUEUE_TAKE: took(m, r); break;
+    case PS_QUEUE_CLAIM: took(m, r); break;
     case PS_QUEUE_LEAVE: r->mode = GONE; break;
     case PS_QUEUE_STOP:
         m->stopped = true;
@@ -135,7 +135,7 @@ static void end_action(model *m, rank *r) {
         break;
     default: break;
     }
-    r->place = -1;
+    r->work_item = -1;
     r->after_stop = false;
     r->steps = (ps_queue_steps){0};
     r->change = (ps_counter_change){0};
@@ -144,7 +144,7 @@ static void end_action(model *m, rank *r) {
 
 /* One atomic change, and all that the rank does by itself until the next. */
 static void step(model *m, rank *r) {
-    REQUIRE(m, r->change.at >= 0 && r->change.at < ps_queue_n_counters(n_places), "counter %d does not exist", (int)r->change.at);
+    REQUIRE(m, r->change.at >= 0 && r->change.at < ps_queue_n_counters(n_work_items), "counter %d does not exist", (int)r->change.at);
     int64_t *counter = &m->counters[r->change.at], before = *counter;
     *counter = ps_counter_after(&r->change, before);
     if (!ps_queue_go_on(&r->steps, before, &r->change)) end_action(m, r);
@@ -168,7 +168,7 @@ static bool move(model *m, int at, int course) {
     m->n_troubles--;
     r->nothing_taken = false;
     if (course == GIVE_BACK) begin_give_back(m, r);
-    if (course == TAKE_MORE) begin(m, r, PS_QUEUE_TAKE, -1);
+    if (course == TAKE_MORE) begin(m, r, PS_QUEUE_CLAIM, -1);
     if (course == LOSE) begin_leaving(m, r);
     if (course == STOP) {
         r->holds = 0; /* what it holds stays undone, for another run */
@@ -193,8 +193,8 @@ static void add_word(print *p, int64_t word) {
 static print print_rank(const rank *r) {
     const ps_queue_steps *s = &r->steps;
     const int64_t words[] = {
-        r->mode,    r->nothing_taken, r->after_stop,       r->is_lost,   r->holds,       r->place, s->action, s->step,
-        s->place,   s->resolved,      s->remaining,        s->stopped,   s->finished,    s->left,  s->next,   s->returned,
+        r->mode,    r->nothing_taken, r->after_stop,       r->is_lost,   r->holds,       r->work_item, s->action, s->step,
+        s->work_item,   s->completed,      s->remaining,        s->stopped,   s->finished,    s->left,  s->next,   s->returned,
         s->retaken, s->number,        r->change.operation, r->change.at, r->change.value};
     print p = {1, 2};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) add_word(&p, words[i]);
@@ -213,8 +213,8 @@ static print print_model(const model *m) {
         add_word(&p, (int64_t)ranks[i].a);
         add_word(&p, (int64_t)ranks[i].b);
     }
-    for (int i = 0; i < ps_queue_n_counters(n_places); i++) add_word(&p, m->counters[i]);
-    const int64_t words[] = {m->n_troubles, m->resolved, m->stopped, m->told_done};
+    for (int i = 0; i < ps_queue_n_counters(n_work_items); i++) add_word(&p, m->counters[i]);
+    const int64_t words[] = {m->n_troubles, m->completed, m->stopped, m->told_done};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) add_word(&p, words[i]);
     return p;
 }
@@ -275,7 +275,7 @@ static void add_edge(search *s, int32_t from, int32_t to) {
 /* ---- what must hold ----------------------------------------------------------------------------------------------------------- */
 
 static void take_at_once(model *m, rank *r) {
-    begin(m, r, PS_QUEUE_TAKE, -1);
+    begin(m, r, PS_QUEUE_CLAIM, -1);
     while (r->mode == ACTING) step(m, r);
 }
 
@@ -286,26 +286,26 @@ static void check_alone(const model *m) {
         rank *r = &copy.ranks[i];
         ps_queue_action action = r->steps.action;
         int n = 0;
-        for (int64_t place = r->place; r->mode == ACTING && r->steps.action == action && r->place == place; n++) {
+        for (int64_t work_item = r->work_item; r->mode == ACTING && r->steps.action == action && r->work_item == work_item; n++) {
             REQUIRE(m, n < MOST_STEPS_ALONE, "rank %d, alone in %s, does not come to an end", i, action_names[action]);
             step(&copy, r);
         }
     }
 }
 
-/* At the end every place is done; or all ranks lost their devices, and a rank that came now would be given each place that is left, once.
+/* At the end every work item is done; or all ranks lost their devices, and a rank that came now would be given each work item that is left, once.
  */
 static void check_end(const model *m) {
-    const unsigned all = (1u << n_places) - 1;
+    const unsigned all = (1u << n_work_items) - 1;
     model copy = *m;
     rank *visitor = &copy.ranks[0];
     if (m->stopped) return;
-    if (m->told_done) REQUIRE(m, m->resolved == all, "ranks end with places %#x undone", all & ~m->resolved);
+    if (m->told_done) REQUIRE(m, m->completed == all, "ranks end with work items %#x undone", all & ~m->completed);
     while (!visitor->nothing_taken) {
         visitor->is_lost = false;
         take_at_once(&copy, visitor);
     }
-    REQUIRE(m, (visitor->holds | m->resolved) == all, "places %#x are lost", all & ~(visitor->holds | m->resolved));
+    REQUIRE(m, (visitor->holds | m->completed) == all, "work items %#x are lost", all & ~(visitor->holds | m->completed));
 }
 
 static void check_that_all_can_end(search *s) {
@@ -322,15 +322,15 @@ static void check_that_all_can_end(search *s) {
     if (n_stuck) fail_msg("%lld of %lld states have no way to an end", (long long)n_stuck, (long long)s->n_states);
 }
 
-/* held: how many of the places are in the ranks' hands already, in turn. */
-static int64_t explore(int64_t places, int held, int n_troubles) {
+/* held: how many of the work items are in the ranks' hands already, in turn. */
+static int64_t explore(int64_t work_items, int held, int n_troubles) {
     search s = {.prints = malloc(MOST_STATES * sizeof(print)),
                 .table = calloc(2 * MOST_STATES, sizeof(int32_t)),
                 .can_end = malloc(MOST_STATES * sizeof(bool))};
     model first = {.n_troubles = n_troubles};
     assert_true(s.prints && s.table && s.can_end);
-    n_places = places;
-    for (int i = 0; i < N_RANKS; i++) first.ranks[i].place = -1;
+    n_work_items = work_items;
+    for (int i = 0; i < N_RANKS; i++) first.ranks[i].work_item = -1;
     for (int i = 0; i < held; i++) take_at_once(&first, &first.ranks[i % N_RANKS]);
     enter(&s, &first);
     while (s.n_open > 0) {
@@ -346,7 +346,7 @@ static int64_t explore(int64_t places, int held, int n_troubles) {
         }
     }
     check_that_all_can_end(&s);
-    print_message("%d places, %d held, %d troubles: %lld states, %lld steps between them\n", (int)places, held, n_troubles,
+    print_message("%d work items, %d held, %d troubles: %lld states, %lld steps between them\n", (int)work_items, held, n_troubles,
                   (long long)s.n_states, (long long)s.n_edges);
     free(s.prints);
     free(s.table);
@@ -368,7 +368,7 @@ static void test_fewer_places_than_ranks(void **state) {
     assert_true(explore(2, 0, 2) > 10000);
 }
 
-/* Nothing new is left: up to three places are given back while others take, and slots are still full when their turn comes again. */
+/* Nothing new is left: up to three work items are given back while others claim, and slots are still full when their turn comes again. */
 static void test_all_in_hand(void **state) {
     (void)state;
     assert_true(explore(2, 2, 3) > 100000);

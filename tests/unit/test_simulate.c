@@ -225,32 +225,32 @@ static void store(void *counts, int64_t at_index, size_t bytes, uint32_t value) 
     memcpy((uint8_t *)counts + (size_t)at_index * bytes, &value, bytes); /* little endian */
 }
 
-static void check_turning(const ps_turning_shape *shape) {
-    ps_turning *turning = NULL;
+static void check_transpose(const ps_transpose_shape *shape) {
+    ps_transpose *turning = NULL;
     size_t bytes = shape->element_bytes;
     int64_t n_groups = (shape->n_pixels + shape->pixels_per_group - 1) / shape->pixels_per_group;
     uint8_t *counts = malloc((size_t)(shape->pixels_per_group * shape->n_positions) * bytes);
     uint8_t *tiles = malloc((size_t)(shape->positions_per_block * shape->n_pixels) * bytes),
             *pixels = malloc((size_t)shape->n_pixels * bytes);
-    assert_int_equal(ps_turning_create(folder, shape, &turning, NULL), PS_OK);
+    assert_int_equal(ps_transpose_create(folder, shape, &turning, NULL), PS_OK);
     for (int64_t group = n_groups - 1; group >= 0; group--) {
         for (int64_t i = 0; i < shape->pixels_per_group; i++)
             for (int64_t p = 0; p < shape->n_positions; p++)
                 store(counts, i * shape->n_positions + p, bytes, count_at(p, group * shape->pixels_per_group + i, bytes));
-        assert_int_equal(ps_turning_put(turning, group, counts, 2, NULL), PS_OK);
+        assert_int_equal(ps_transpose_put(turning, group, counts, 2, NULL), PS_OK);
     }
     for (int64_t position = 0; position < shape->n_positions; position++) {
         const void *found = NULL;
         int64_t block = position / shape->positions_per_block;
-        assert_int_equal(ps_turning_get(turning, block, tiles, &found, NULL), PS_OK);
-        ps_turning_pick(turning, block, found, position % shape->positions_per_block, pixels);
+        assert_int_equal(ps_transpose_get(turning, block, tiles, &found, NULL), PS_OK);
+        ps_transpose_pick(turning, block, found, position % shape->positions_per_block, pixels);
         for (int64_t pixel = 0; pixel < shape->n_pixels; pixel++) {
             uint32_t value = 0;
             memcpy(&value, pixels + (size_t)pixel * bytes, bytes);
             assert_int_equal(value, count_at(position, pixel, bytes));
         }
     }
-    ps_turning_destroy(turning);
+    ps_transpose_destroy(turning);
     free(counts);
     free(tiles);
     free(pixels);
@@ -266,9 +266,9 @@ static int64_t files_in_folder(void) {
 
 static void counts_are_turned_in_memory_and_on_disk(void **state) {
     (void)state;
-    const ps_turning_shape shapes[] = {{35, 77, 8, 10, 2, true}, {35, 77, 8, 10, 2, false},   {1, 5, 1, 5, 1, false},
+    const ps_transpose_shape shapes[] = {{35, 77, 8, 10, 2, true}, {35, 77, 8, 10, 2, false},   {1, 5, 1, 5, 1, false},
                                        {64, 1, 64, 1, 4, false}, {130, 70, 100, 33, 4, true}, {130, 70, 33, 70, 1, false}};
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) check_turning(&shapes[i]);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) check_transpose(&shapes[i]);
     assert_int_equal(files_in_folder(), 0);
 }
 

@@ -96,7 +96,7 @@ done:
 ps_code ps_mask_load(const char *source, int64_t rows, int64_t columns, uint8_t *bad, ps_error *error) {
     ps_source parts = {0};
     ps_code code = PS_OK;
-    PS_TRY(ps_screen_look(source, &(ps_reader_options){0}, error));
+    PS_TRY(ps_preflight_inspect(source, &(ps_reader_options){0}, error));
     PS_TRY(ps_source_split(source, &parts, error));
     PS_GO(ps_regular_check(parts.path, error));
     if (parts.dataset)

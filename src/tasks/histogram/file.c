@@ -39,7 +39,7 @@ static ps_code create_entry(hid_t file, const ps_histogram_file_spec *spec, ps_e
     PS_GO(ps_h5_group(file, "entry", "NXentry", &entry, error));
     PS_GO(ps_h5_attribute_text(entry, "default", "histogram", error));
     PS_GO(ps_h5_integer(entry, "format_version", PS_FORMAT_VERSION, error));
-    PS_GO(ps_histogram_signature(spec->plan, &signature, error));
+    PS_GO(ps_histogram_fingerprint(spec->plan, &signature, error));
     PS_GO(ps_h5_text(entry, "signature", strlen(signature), signature, error));
     PS_GO(ps_histogram_create_data(entry, spec, error));
     PS_GO(ps_histogram_create_frames(entry, spec, error));

@@ -53,9 +53,9 @@ ps_code ps_histogram_file_finish(ps_histogram_file *file, const ps_histogram_res
 void ps_histogram_file_discard(ps_histogram_file *file);
 
 /* Rank-local: what makes two histogram jobs the same, as lines "key=value"; malloc'd. */
-ps_code ps_histogram_signature(const ps_histogram_plan *plan, char **text, ps_error *error);
+ps_code ps_histogram_fingerprint(const ps_histogram_plan *plan, char **text, ps_error *error);
 /* As earlier versions wrote it, with the named files' places and times in the place of everybody's content. */
-ps_code ps_histogram_signature_of_names(const ps_histogram_plan *plan, char **text, ps_error *error);
+ps_code ps_histogram_fingerprint_of_names(const ps_histogram_plan *plan, char **text, ps_error *error);
 /* The line of a frame whose recording cannot be read is PS_HISTOGRAM_UNREADABLE behind the "=". */
 #define PS_HISTOGRAM_UNREADABLE "unreadable"
 

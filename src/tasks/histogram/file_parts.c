@@ -281,7 +281,7 @@ static char *name_line(const ps_histogram_plan *plan, int64_t frame) {
                           (long long)item->mtime_ns);
 }
 
-static ps_code write_signature(const ps_histogram_plan *plan, char *(*line_of)(const ps_histogram_plan *, int64_t), char **text,
+static ps_code write_fingerprint(const ps_histogram_plan *plan, char *(*line_of)(const ps_histogram_plan *, int64_t), char **text,
                                ps_error *error) {
     ps_code code = PS_OK;
     const cJSON *json = plan->job->json;
@@ -304,10 +304,10 @@ done:
     return code;
 }
 
-ps_code ps_histogram_signature(const ps_histogram_plan *plan, char **text, ps_error *error) {
-    return write_signature(plan, content_line, text, error);
+ps_code ps_histogram_fingerprint(const ps_histogram_plan *plan, char **text, ps_error *error) {
+    return write_fingerprint(plan, content_line, text, error);
 }
 
-ps_code ps_histogram_signature_of_names(const ps_histogram_plan *plan, char **text, ps_error *error) {
-    return write_signature(plan, name_line, text, error);
+ps_code ps_histogram_fingerprint_of_names(const ps_histogram_plan *plan, char **text, ps_error *error) {
+    return write_fingerprint(plan, name_line, text, error);
 }

@@ -84,7 +84,7 @@ done:
 ps_code ps_pedestal_load(const char *source, int64_t rows, int64_t columns, double *values, ps_error *error) {
     ps_source parts = {0};
     ps_code code = PS_OK;
-    PS_TRY(ps_screen_look(source, &(ps_reader_options){0}, error));
+    PS_TRY(ps_preflight_inspect(source, &(ps_reader_options){0}, error));
     PS_TRY(ps_source_split(source, &parts, error));
     if (parts.dataset)
         code = load_hdf5(parts.path, parts.dataset, rows, columns, values, error);

@@ -270,8 +270,8 @@ static void drop_unreadable(const session *s, char *recorded, char *wanted) {
         if (now && !strstr(recorded, line))
             ps_log(PS_LOG_WARNING, "frame %lld was counted and stays; its recording cannot be read now and is not compared: %s",
                    (long long)i, s->plan.run.frames[i].unreadable);
-        ps_signature_drop(recorded, key);
-        ps_signature_drop(wanted, key);
+        ps_fingerprint_drop(recorded, key);
+        ps_fingerprint_drop(wanted, key);
     }
 }
 
@@ -280,11 +280,11 @@ static ps_code sign(const session *s, const char *recorded, char **wanted, ps_er
     const char *first = strstr(recorded, "\nframe 0=");
     size_t length = first ? strcspn(first + 1, "\n") + 1 : 0;
     bool of_names = length > 3 && memcmp(first + length - 3, " ns", 3) == 0;
-    if (!of_names) return ps_histogram_signature(&s->plan, wanted, error);
+    if (!of_names) return ps_histogram_fingerprint(&s->plan, wanted, error);
     ps_log(PS_LOG_WARNING,
-           "%s was made by an earlier version: of its recordings, only the places, sizes and times of the named files are compared",
+           "%s was made by an earlier version: of its recordings, only the work_items, sizes and times of the named files are compared",
            s->job->output_file);
-    return ps_histogram_signature_of_names(&s->plan, wanted, error);
+    return ps_histogram_fingerprint_of_names(&s->plan, wanted, error);
 }
 
 /* Rank 0. PS_E_ARGUMENT when the file was made by another job. */
@@ -300,7 +300,7 @@ static ps_code look_at_existing(const session *s, existing *found, ps_error *err
     found->n_failed = view.n_by_state[PS_FRAME_FAILED];
     found->complete = found->n_failed == 0 || !s->options->retry_failed;
     if (strcmp(wanted, signature) == 0) goto done;
-    PS_GO(ps_signature_differences(signature, wanted, MOST_DIFFERENCES, &differences, error));
+    PS_GO(ps_fingerprint_differences(signature, wanted, MOST_DIFFERENCES, &differences, error));
     code =
         PS_FAIL(error, PS_E_ARGUMENT, "%s was made by a job that differs from this one, or from other files; --overwrite replaces it\n%s",
                 s->job->output_file, differences);
@@ -353,7 +353,7 @@ ps_code ps_histogram_run(const ps_cluster *cluster, const ps_job *job, const ps_
     session s = {.cluster = cluster, .job = job, .options = options};
     bool complete = false;
     ps_code code = PS_OK;
-    PS_GO(ps_run_plan_screen(cluster, job, error));
+    PS_GO(ps_run_plan_preflight(cluster, job, error));
     PS_GO(ps_cluster_agree(cluster, guard_inputs(&s, error), error));
     PS_GO(ps_memory_share_measure(cluster, &s.share, error));
     PS_GO(ps_cluster_agree(cluster, prepare_rank(&s, error), error));

@@ -39,8 +39,8 @@ typedef struct {
     ps_run_memory memory;
     ps_notes notes;
     uint8_t *states;  /* [n_frames] what the output says */
-    int64_t n_places; /* frames to do that are no suspects */
-    int64_t *places;
+    int64_t n_work_items; /* frames to do that are no suspects */
+    int64_t *work_items;
     int64_t n_suspects;
     uint8_t *suspects; /* [n_frames] to do, but begun before and never ended: tried last */
     char *note;       /* for every frame of a run that goes on with another backend; NULL: none */
@@ -101,14 +101,14 @@ static ps_code recall_output(session *s, ps_error *error) {
 
 /* Collective. */
 static ps_code prepare_rank(session *s, ps_error *error) {
-    PS_TRY(ps_run_plan_screen(s->cluster, s->job, error));
+    PS_TRY(ps_run_plan_preflight(s->cluster, s->job, error));
     PS_TRY(ps_cluster_agree(s->cluster, guard_inputs(s, error), error));
     PS_TRY(recall_output(s, error));
     PS_TRY(ps_cluster_agree(s->cluster, ps_run_plan_build_like(s->job, s->measured, &s->run, error), error));
     PS_TRY(agree_on_inputs(s, error));
     PS_TRY(ps_file_checks_make(s->cluster, s->job, &s->run, &s->checks, error));
     PS_TRY(ps_run_plan_survey(s->cluster, s->job, &s->run, 0, error));
-    ps_code looked = s->cluster->rank == 0 ? ps_run_plan_look(s->job, &s->run, error) : PS_OK;
+    ps_code looked = s->cluster->rank == 0 ? ps_run_plan_inspect(s->job, &s->run, error) : PS_OK;
     PS_TRY(ps_cluster_agree(s->cluster, looked, error));
     s->group_mean = calloc((size_t)s->run.n_groups, sizeof *s->group_mean);
     ps_code code = s->group_mean ? PS_OK : PS_FAIL(error, PS_E_MEMORY, "cannot allocate the list of mean patterns");
@@ -205,27 +205,27 @@ static ps_code fail_unusable(session *s, ps_error *error) {
     return PS_OK;
 }
 
-/* Group by group, the suspects or all others that are to do; places: [n_frames]. Returns how many. */
-static int64_t fill_places(const session *s, bool suspects, int64_t *places) {
+/* Group by group, the suspects or all others that are to do; work items: [n_frames]. Returns how many. */
+static int64_t fill_places(const session *s, bool suspects, int64_t *work_items) {
     int64_t n = 0;
     for (int64_t g = 0; g < s->run.n_groups; g++)
         for (int64_t i = 0; i < s->run.groups[g].n_frames; i++) {
             int64_t frame = s->run.groups[g].frames[i];
-            if (s->states[frame] == PS_FRAME_PENDING && (s->suspects[frame] != 0) == suspects) places[n++] = frame;
+            if (s->states[frame] == PS_FRAME_PENDING && (s->suspects[frame] != 0) == suspects) work_items[n++] = frame;
         }
     return n;
 }
 
 static ps_code list_places(session *s, ps_error *error) {
     size_t n = (size_t)s->run.series.n_items;
-    s->places = malloc(n * sizeof *s->places);
+    s->work_items = malloc(n * sizeof *s->work_items);
     s->suspects = calloc(n, sizeof *s->suspects);
-    if (!s->places || !s->suspects) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate the order of work");
+    if (!s->work_items || !s->suspects) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate the order of work");
     for (size_t i = 0; i < n; i++) {
         s->suspects[i] = s->states[i] == PS_FRAME_PENDING && ps_output_attempts(s->output)[i] > 0;
         s->n_suspects += s->suspects[i];
     }
-    s->n_places = fill_places(s, false, s->places);
+    s->n_work_items = fill_places(s, false, s->work_items);
     if (s->n_suspects > 0 && s->cluster->rank == 0)
         ps_log(PS_LOG_WARNING, "%lld frames were begun before and never ended; they are tried last, one at a time",
                (long long)s->n_suspects);
@@ -278,7 +278,7 @@ static void say_plan(const session *s) {
     for (int64_t i = 0; i < run->n_warnings; i++) ps_log(PS_LOG_WARNING, "%s", run->warnings[i]);
     ps_log(PS_LOG_INFO, "%lld frames of %lld x %lld positions, %lld to do; images %lld x %lld; %d rank%s; %s on %s",
            (long long)run->series.n_items, (long long)run->scan_rows, (long long)run->scan_columns,
-           (long long)(s->n_places + s->n_suspects), (long long)run->image_rows, (long long)run->image_columns, s->cluster->n_ranks,
+           (long long)(s->n_work_items + s->n_suspects), (long long)run->image_rows, (long long)run->image_columns, s->cluster->n_ranks,
            s->cluster->n_ranks == 1 ? "" : "s", s->ops->name, s->device.name);
     char bytes[PS_BYTES_TEXT];
     ps_log(PS_LOG_INFO, "memory of each rank: %s of the host%s; up to %lld frame%s at a time",
@@ -321,8 +321,8 @@ static ps_code judge(const session *s, const outcome *all, ps_code stopped, ps_e
                    (long long)all->n_frames, s->job->output_file);
 }
 
-/* One pass over places, shared through queue; suspects: see ps_work. Adds to *summary. Rank-local. */
-static ps_code work_through(session *s, int64_t n_places, const int64_t *places, ps_queue *queue, uint8_t *suspects,
+/* One pass over work items, shared through queue; suspects: see ps_work. Adds to *summary. Rank-local. */
+static ps_code work_through(session *s, int64_t n_work_items, const int64_t *work_items, ps_queue *queue, uint8_t *suspects,
                             ps_work_summary *summary, ps_error *error) {
     ps_work_summary pass;
     ps_work work = {.job = s->job,
@@ -330,8 +330,8 @@ static ps_code work_through(session *s, int64_t n_places, const int64_t *places,
                     .run = &s->run,
                     .measured = s->measured,
                     .group_mean = s->group_mean,
-                    .n_places = n_places,
-                    .places = places,
+                    .n_work_items = n_work_items,
+                    .work_items = work_items,
                     .ops = s->ops,
                     .backend = s->backend,
                     .loader = s->loader,
@@ -366,19 +366,19 @@ static ps_code try_suspects(session *s, ps_code *mine, ps_work_summary *summary,
     ps_code code = PS_OK;
     ps_queue *queue = NULL;
     ps_error ignored = {0};
-    int64_t *places = malloc((size_t)s->run.series.n_items * sizeof *places);
-    if (!places) code = PS_FAIL(&ignored, PS_E_MEMORY, "cannot allocate the order of work");
+    int64_t *work_items = malloc((size_t)s->run.series.n_items * sizeof *work_items);
+    if (!work_items) code = PS_FAIL(&ignored, PS_E_MEMORY, "cannot allocate the order of work");
     PS_GO(ps_cluster_agree(s->cluster, code, error));
-    int64_t n = fill_places(s, true, places);
+    int64_t n = fill_places(s, true, work_items);
     if (n == 0) goto done;
     PS_GO(ps_queue_create(s->cluster, n, &queue, error));
     if (*mine == PS_OK)
-        *mine = work_through(s, n, places, queue, NULL, summary, error);
+        *mine = work_through(s, n, work_items, queue, NULL, summary, error);
     else
         ps_queue_leave(queue, &ignored);
 done:
     ps_queue_destroy(queue);
-    free(places);
+    free(work_items);
     return code;
 }
 
@@ -386,7 +386,7 @@ static ps_code do_work(session *s, ps_error *error) {
     ps_work_summary summary = {0};
     outcome all = {0};
     bool stopped = false;
-    ps_code code = work_through(s, s->n_places, s->places, s->queue, s->suspects, &summary, error);
+    ps_code code = work_through(s, s->n_work_items, s->work_items, s->queue, s->suspects, &summary, error);
     PS_TRY(share_suspects(s, code, &stopped, NULL));
     if (!stopped) PS_TRY(try_suspects(s, &code, &summary, code == PS_OK ? error : NULL));
     code = ps_cluster_agree(s->cluster, code, error);
@@ -402,7 +402,7 @@ static void free_session(session *s) {
     for (int64_t g = 0; s->group_mean && g < s->run.n_groups; g++) free(s->group_mean[g]);
     free(s->group_mean);
     free(s->states);
-    free(s->places);
+    free(s->work_items);
     free(s->suspects);
     free(s->note);
     ps_notes_free(&s->notes);
@@ -421,7 +421,7 @@ ps_code ps_reconstruct(const ps_cluster *cluster, const ps_job *job, const ps_ru
     ps_notes_add(&s.notes, "memory", describe_memory(&s));
     PS_GO(open_output(&s, error));
     say_plan(&s);
-    PS_GO(ps_queue_create(cluster, s.n_places, &s.queue, error));
+    PS_GO(ps_queue_create(cluster, s.n_work_items, &s.queue, error));
     PS_GO(ps_attempts_create(cluster, s.output, s.run.series.n_items, &s.attempts, error));
     code = do_work(&s, error);
 done:

@@ -13,7 +13,7 @@ void ps_system_cache_init(ps_system_cache *cache, const ps_job *job, ps_run_plan
                                .measured = measured,
                                .group_mean = group_mean,
                                .shared.group = -1,
-                               .special.group = -1};
+                               .per_frame.group = -1};
 }
 
 static void drop(const ps_system_cache *cache, ps_prepared_system *prepared) {
@@ -27,7 +27,7 @@ static void drop(const ps_system_cache *cache, ps_prepared_system *prepared) {
 
 void ps_system_cache_drop(ps_system_cache *cache) {
     drop(cache, &cache->shared);
-    drop(cache, &cache->special);
+    drop(cache, &cache->per_frame);
 }
 
 void ps_system_cache_free(ps_system_cache *cache) { ps_system_cache_drop(cache); }
@@ -35,7 +35,7 @@ void ps_system_cache_free(ps_system_cache *cache) { ps_system_cache_drop(cache);
 static size_t detector_pixels(const ps_run_plan *run) { return (size_t)(run->detector_rows * run->detector_columns); }
 
 /* The plan of a group with extra_bad left out too. */
-static ps_code plan_special(const ps_system_cache *cache, ps_prepared_system *prepared, int64_t group, const uint8_t *extra_bad,
+static ps_code plan_per_frame(const ps_system_cache *cache, ps_prepared_system *prepared, int64_t group, const uint8_t *extra_bad,
                             ps_error *error) {
     const ps_run_plan *run = cache->run;
     size_t n_pixels = detector_pixels(run);
@@ -83,7 +83,7 @@ static ps_code create(ps_system_cache *cache, ps_prepared_system *prepared, ps_p
 }
 
 ps_code ps_system_cache_get(ps_system_cache *cache, int64_t group, const uint8_t *extra_bad, ps_prepared_system **found, ps_error *error) {
-    ps_prepared_system *prepared = extra_bad ? &cache->special : &cache->shared, *other = extra_bad ? &cache->shared : &cache->special;
+    ps_prepared_system *prepared = extra_bad ? &cache->per_frame : &cache->shared, *other = extra_bad ? &cache->shared : &cache->per_frame;
     ps_code code = PS_OK;
     *found = prepared;
     bool at_hand = prepared->group == group && prepared->system;
@@ -91,7 +91,7 @@ ps_code ps_system_cache_get(ps_system_cache *cache, int64_t group, const uint8_t
     drop(cache, prepared);
     if (!cache->two_systems) drop(cache, other); /* memory was planned for one */
     prepared->group = group;
-    PS_GO(extra_bad ? plan_special(cache, prepared, group, extra_bad, error) : plan_shared(cache, prepared, group, error));
+    PS_GO(extra_bad ? plan_per_frame(cache, prepared, group, extra_bad, error) : plan_shared(cache, prepared, group, error));
     PS_GO(create(cache, prepared, other, error));
 done:
     if (code != PS_OK) drop(cache, prepared);

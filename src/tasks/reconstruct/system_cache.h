@@ -23,10 +23,10 @@ typedef struct {
     ps_backend *backend;
     ps_methods methods;
     ps_run_plan *run;
-    bool two_systems;                   /* shared and special fit into memory beside each other */
+    bool two_systems;                   /* shared and per_frame fit into memory beside each other */
     const ps_measured *measured;        /* the output that is gone on with; NULL: a new one */
     double **group_mean;                /* [run->n_groups] mean pattern [detector pixels] of a group's first frame, or NULL */
-    ps_prepared_system shared, special; /* for whole groups; for frames with markers */
+    ps_prepared_system shared, per_frame; /* for whole groups; for frames that leave further pixels out */
 } ps_system_cache;
 
 void ps_system_cache_init(ps_system_cache *cache, const ps_job *job, ps_run_plan *run, const ps_measured *measured, double **group_mean,

@@ -20,7 +20,7 @@ enum { MAX_BATCH = 32 };
 
 /* A frame in hand. */
 typedef struct {
-    int64_t place, frame;
+    int64_t work_item, frame;
     ps_frame *counts;   /* NULL once dealt with, or not yet loaded */
     double *mean;       /* [n_active] of the system it was loaded into */
     uint8_t *extra_bad; /* [detector pixels] where it holds markers, or is hot or dead in this frame only; NULL: nowhere */
@@ -32,7 +32,7 @@ typedef struct {
     ps_loader_findings found;
     double dose;
     double seconds[PS_N_STAGES];
-    bool resolved;
+    bool completed;
 } item;
 
 typedef struct {
@@ -48,7 +48,7 @@ typedef struct {
     int64_t loading; /* the place the loader reads; -1: idle */
 } worker;
 
-static int64_t group_of(const worker *w, int64_t place) { return w->work->run->frames[w->work->places[place]].group; }
+static int64_t group_of(const worker *w, int64_t work_item) { return w->work->run->frames[w->work->work_items[work_item]].group; }
 
 static void forget_item(const worker *w, item *it) {
     if (it->counts) w->work->ops->frame_destroy(it->counts);
@@ -65,13 +65,13 @@ static void forget_item(const worker *w, item *it) {
 
 /* ---- what becomes of a frame -------------------------------------------------------------------------------------------------- */
 
-static ps_code resolve(worker *w, item *it, ps_error *error) {
-    int64_t resolved;
-    it->resolved = true;
+static ps_code complete(worker *w, item *it, ps_error *error) {
+    int64_t completed;
+    it->completed = true;
     forget_item(w, it);
     ps_attempts_end(w->work->attempts, it->frame);
-    PS_TRY(ps_queue_resolve(w->work->queue, &resolved, error));
-    ps_progress_update(w->progress, resolved, NULL);
+    PS_TRY(ps_queue_complete(w->work->queue, &completed, error));
+    ps_progress_update(w->progress, completed, NULL);
     return PS_OK;
 }
 
@@ -85,7 +85,7 @@ static ps_code fail_item(worker *w, item *it, const ps_error *reason, ps_error *
     PS_TRY(code);
     w->summary->n_failed++;
     w->summary->n_unread += reason->code == PS_E_INPUT || reason->code == PS_E_IO || reason->code == PS_E_HDF5;
-    return resolve(w, it, error);
+    return complete(w, it, error);
 }
 
 /* An error met with a frame in hand fails the frame or is returned, to end this rank's work: see reconstruct/blame.h. */
@@ -97,11 +97,11 @@ static ps_code settle(worker *w, item *it, ps_code code, const ps_error *reason,
 
 /* ---- taking and loading ------------------------------------------------------------------------------------------------------- */
 
-static ps_code take(worker *w, int64_t *place, ps_error *error) {
-    *place = w->ahead;
+static ps_code take(worker *w, int64_t *work_item, ps_error *error) {
+    *work_item = w->ahead;
     w->ahead = -1;
-    if (*place >= 0) return PS_OK;
-    return ps_queue_take(w->work->queue, place, error);
+    if (*work_item >= 0) return PS_OK;
+    return ps_queue_claim(w->work->queue, work_item, error);
 }
 
 static bool tries_suspects(const worker *w) {
@@ -109,35 +109,35 @@ static bool tries_suspects(const worker *w) {
 }
 
 /* *suspect: the frame was begun before and never ended. */
-static ps_code is_suspect(const worker *w, int64_t place, bool *suspect, ps_error *error) {
+static ps_code is_suspect(const worker *w, int64_t work_item, bool *suspect, ps_error *error) {
     int64_t n_attempts = 0;
-    PS_TRY(ps_attempts_count(w->work->attempts, w->work->places[place], &n_attempts, error));
+    PS_TRY(ps_attempts_count(w->work->attempts, w->work->work_items[work_item], &n_attempts, error));
     *suspect = n_attempts > 0;
     return PS_OK;
 }
 
 /* A suspect among other frames, which a lost rank gave back: it is tried when they are done. */
-static ps_code leave_for_later(worker *w, int64_t place, ps_error *error) {
-    int64_t resolved;
-    w->work->suspects[w->work->places[place]] = 1;
-    return ps_queue_resolve(w->work->queue, &resolved, error);
+static ps_code leave_for_later(worker *w, int64_t work_item, ps_error *error) {
+    int64_t completed;
+    w->work->suspects[w->work->work_items[work_item]] = 1;
+    return ps_queue_complete(w->work->queue, &completed, error);
 }
 
 /* The one suspect that is tried now, on all ranks; none while another rank tries one. */
 static ps_code take_suspect(worker *w, ps_error *error) {
     bool entered;
-    int64_t place;
+    int64_t work_item;
     w->n_batch = 0;
     PS_TRY(ps_attempts_enter(w->work->attempts, &entered, error));
     if (!entered) return PS_OK;
-    PS_TRY(take(w, &place, error));
-    if (place < 0) return ps_attempts_leave(w->work->attempts, error);
-    w->batch[w->n_batch++] = (item){.place = place, .frame = w->work->places[place]};
+    PS_TRY(take(w, &work_item, error));
+    if (work_item < 0) return ps_attempts_leave(w->work->attempts, error);
+    w->batch[w->n_batch++] = (item){.work_item = work_item, .frame = w->work->work_items[work_item]};
     return PS_OK;
 }
 
-static ps_code take_batch(worker *w, ps_error *error) {
-    int64_t place, remaining;
+static ps_code claim_batch(worker *w, ps_error *error) {
+    int64_t work_item, remaining;
     bool suspect;
     if (tries_suspects(w)) return take_suspect(w, error);
     w->n_batch = 0;
@@ -146,32 +146,32 @@ static ps_code take_batch(worker *w, ps_error *error) {
     int64_t most = w->frames_at_once < fair ? w->frames_at_once : fair;
     if (most > MAX_BATCH) most = MAX_BATCH;
     while (w->n_batch < most) {
-        PS_TRY(take(w, &place, error));
-        if (place < 0) break;
-        PS_TRY(is_suspect(w, place, &suspect, error));
+        PS_TRY(take(w, &work_item, error));
+        if (work_item < 0) break;
+        PS_TRY(is_suspect(w, work_item, &suspect, error));
         if (suspect) {
-            PS_TRY(leave_for_later(w, place, error));
+            PS_TRY(leave_for_later(w, work_item, error));
             continue;
         }
-        if (w->n_batch > 0 && group_of(w, place) != group_of(w, w->batch[0].place)) {
-            w->ahead = place;
+        if (w->n_batch > 0 && group_of(w, work_item) != group_of(w, w->batch[0].work_item)) {
+            w->ahead = work_item;
             break;
         }
-        int64_t frame = w->work->places[place];
-        w->batch[w->n_batch++] = (item){.place = place, .frame = frame, .seen = ps_run_seen_frame(&w->work->run->frames[frame].seen)};
+        int64_t frame = w->work->work_items[work_item];
+        w->batch[w->n_batch++] = (item){.work_item = work_item, .frame = frame, .seen = ps_run_seen_frame(&w->work->run->frames[frame].seen)};
     }
     return PS_OK;
 }
 
 /* odd: as in ps_loader_begin_filled. */
-static ps_code begin_loading(worker *w, int64_t place, const uint8_t *odd, ps_error *error) {
-    if (w->loading == place && !odd) return PS_OK;
+static ps_code begin_loading(worker *w, int64_t work_item, const uint8_t *odd, ps_error *error) {
+    if (w->loading == work_item && !odd) return PS_OK;
     ps_loader_cancel(w->work->loader);
     w->loading = -1;
-    PS_TRY(ps_attempts_begin(w->work->attempts, w->work->places[place], error));
-    PS_TRY(ps_loader_ignore(w->work->loader, w->work->run->groups[group_of(w, place)].bad, error));
-    PS_TRY(ps_loader_begin_filled(w->work->loader, w->work->run->series.items[w->work->places[place]].source, odd, error));
-    w->loading = place;
+    PS_TRY(ps_attempts_begin(w->work->attempts, w->work->work_items[work_item], error));
+    PS_TRY(ps_loader_ignore(w->work->loader, w->work->run->groups[group_of(w, work_item)].bad, error));
+    PS_TRY(ps_loader_begin_filled(w->work->loader, w->work->run->series.items[w->work->work_items[work_item]].source, odd, error));
+    w->loading = work_item;
     return PS_OK;
 }
 
@@ -183,7 +183,7 @@ static ps_code read_ahead(worker *w, ps_error *error) {
     if (w->ahead < 0) {
         PS_TRY(ps_queue_remaining(w->work->queue, &remaining, error));
         if (remaining <= w->work->cluster->n_ranks) return PS_OK;
-        PS_TRY(ps_queue_take(w->work->queue, &w->ahead, error));
+        PS_TRY(ps_queue_claim(w->work->queue, &w->ahead, error));
     }
     if (w->ahead >= 0) PS_TRY(is_suspect(w, w->ahead, &suspect, error));
     return w->ahead < 0 || suspect ? PS_OK : begin_loading(w, w->ahead, NULL, error);
@@ -225,7 +225,7 @@ static ps_code put_recording(worker *w, item *it, ps_prepared_system *prepared, 
     if (it->counts) w->work->ops->frame_destroy(it->counts);
     it->counts = NULL;
     PS_TRY(w->work->ops->frame_create(prepared->system, w->work->run->dtype, &it->counts, error));
-    PS_TRY(begin_loading(w, it->place, it->odd, error));
+    PS_TRY(begin_loading(w, it->work_item, it->odd, error));
     ps_code code = put_chunks(w, it, error);
     if (code != PS_OK) ps_loader_cancel(w->work->loader);
     it->seconds[PS_STAGE_READ] += ps_loader_seconds(w->work->loader);
@@ -362,7 +362,7 @@ static ps_code finish(worker *w, item *it, const ps_plan *plan, bool *write_fail
     *write_failed = code != PS_OK && !ps_output_blames_frame(code);
     PS_TRY(code);
     w->summary->n_done++;
-    return resolve(w, it, error);
+    return complete(w, it, error);
 }
 
 /* Reduces, solves and writes items; the frames' own errors fail the frame they belong to. */
@@ -400,7 +400,7 @@ static void say_excluded(const item *it) {
 
 /* A frame that leaves more pixels out than its group: its own system without them, and the counts into that. Markers that these counts turn
  * out to hold make it one more round. */
-static ps_code compute_special(worker *w, item *it, ps_error *error) {
+static ps_code compute_per_frame(worker *w, item *it, ps_error *error) {
     ps_prepared_system *prepared = NULL;
     ps_error reason = {0};
     ps_code code = PS_OK;
@@ -410,7 +410,7 @@ static ps_code compute_special(worker *w, item *it, ps_error *error) {
         n_before = it->n_excluded;
         if (it->counts) w->work->ops->frame_destroy(it->counts);
         it->counts = NULL;
-        code = ps_system_cache_get(&w->cache, group_of(w, it->place), it->extra_bad, &prepared, &reason);
+        code = ps_system_cache_get(&w->cache, group_of(w, it->work_item), it->extra_bad, &prepared, &reason);
         if (code == PS_OK) code = load_item(w, it, prepared, &reason);
         if (code == PS_OK && it->n_excluded > n_before) say_excluded(it);
     } while (code == PS_OK && it->n_excluded > n_before);
@@ -453,13 +453,13 @@ static ps_code load_all(worker *w, item *const *items, int64_t n, ps_prepared_sy
     return PS_OK;
 }
 
-/* Frames of one group from their recordings to the output. PS_E_MEMORY leaves some of them as they are, unresolved. */
+/* Frames of one group from their recordings to the output. PS_E_MEMORY leaves some of them as they are, not completed. */
 static ps_code attempt(worker *w, item *const *items, int64_t n, ps_error *error) {
     item *ready[MAX_BATCH];
     int64_t n_ready;
     ps_prepared_system *prepared = NULL;
     ps_error reason = {0};
-    ps_code code = ps_system_cache_get(&w->cache, group_of(w, items[0]->place), NULL, &prepared, &reason);
+    ps_code code = ps_system_cache_get(&w->cache, group_of(w, items[0]->work_item), NULL, &prepared, &reason);
     if (code != PS_OK) {
         for (int64_t i = 0; i < n; i++) PS_TRY(settle(w, items[i], code, &reason, error));
         return PS_OK;
@@ -468,7 +468,7 @@ static ps_code attempt(worker *w, item *const *items, int64_t n, ps_error *error
     PS_TRY(read_ahead(w, error));
     if (n_ready > 0) PS_TRY(compute(w, ready, n_ready, prepared, error));
     for (int64_t i = 0; i < n; i++)
-        if (items[i]->extra_bad) PS_TRY(compute_special(w, items[i], error));
+        if (items[i]->extra_bad) PS_TRY(compute_per_frame(w, items[i], error));
     return PS_OK;
 }
 
@@ -476,7 +476,7 @@ static ps_code attempt(worker *w, item *const *items, int64_t n, ps_error *error
 static int64_t make_room(worker *w, item **items, int64_t n) {
     int64_t n_left = 0;
     for (int64_t i = 0; i < n; i++) {
-        if (items[i]->resolved) continue;
+        if (items[i]->completed) continue;
         forget_item(w, items[i]);
         items[i]->n_excluded = 0;
         items[i]->looked = false;
@@ -536,7 +536,7 @@ static ps_code process_suspect(worker *w, ps_error *error) {
 static ps_code hand_over(worker *w, ps_error *error) {
     w->summary->lost = true;
     for (int64_t i = 0; i < w->n_batch; i++)
-        if (!w->batch[i].resolved) PS_TRY(ps_queue_give_back(w->work->queue, w->batch[i].place, error));
+        if (!w->batch[i].completed) PS_TRY(ps_queue_give_back(w->work->queue, w->batch[i].work_item, error));
     if (w->ahead >= 0) PS_TRY(ps_queue_give_back(w->work->queue, w->ahead, error));
     return ps_queue_leave(w->work->queue, error);
 }
@@ -557,7 +557,7 @@ static ps_code wait_for_others(worker *w, bool *finished, ps_error *error) {
     ps_queue_status status;
     ps_watchdog_beat("waiting for other ranks", -1);
     PS_TRY(ps_queue_state(w->work->queue, &status, error));
-    ps_progress_update(w->progress, status.resolved, NULL);
+    ps_progress_update(w->progress, status.completed, NULL);
     *finished = status.finished;
     if (status.stopped) return PS_FAIL(error, PS_E_INTERRUPTED, "another rank was told to stop");
     if (!*finished) nanosleep(&pause, NULL);
@@ -568,7 +568,7 @@ static ps_code work_loop(worker *w, ps_error *error) {
     bool finished = false;
     while (!finished) {
         if (ps_stop_wanted()) return PS_FAIL(error, PS_E_INTERRUPTED, "%s", ps_stop_reason());
-        PS_TRY(take_batch(w, error));
+        PS_TRY(claim_batch(w, error));
         if (w->n_batch == 0) PS_TRY(wait_for_others(w, &finished, error));
         else
             PS_TRY(tries_suspects(w) ? process_suspect(w, error) : process_batch(w, error));
@@ -584,7 +584,7 @@ ps_code ps_work_through(const ps_work *work, ps_work_summary *summary, ps_error 
     ps_error ignored = {0};
     ps_system_cache_init(&w.cache, work->job, work->run, work->measured, work->group_mean, work->ops, work->backend);
     w.cache.two_systems = work->two_systems;
-    if (work->cluster->rank == 0) w.progress = ps_progress_begin("reconstructing", work->n_places, 10);
+    if (work->cluster->rank == 0) w.progress = ps_progress_begin("reconstructing", work->n_work_items, 10);
     ps_code code = ps_frame_solver_create(work->job, work->run->image_rows, work->run->image_columns, &w.solver, &reason);
     if (code == PS_OK) code = work_loop(&w, &reason);
     ps_attempts_give_up(work->attempts, code != PS_E_DEVICE && code != PS_E_BACKEND, &ignored);

@@ -15,8 +15,8 @@ typedef struct {
     ps_run_plan *run;
     const ps_measured *measured; /* the output that is gone on with; NULL: a new one */
     double **group_mean;     /* [run->n_groups] or NULL each */
-    int64_t n_places;
-    const int64_t *places;   /* [n_places] frames in the order of work: group by group */
+    int64_t n_work_items;
+    const int64_t *work_items;   /* [n_work_items] frames in the order of work: group by group */
     const ps_backend_ops *ops;
     ps_backend *backend;
     ps_loader *loader;

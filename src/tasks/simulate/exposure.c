@@ -118,26 +118,26 @@ static void release(exposure *e) {
 }
 
 ps_code ps_expose(const ps_simulate_setup *setup, const ps_specimen *specimen, int64_t frame, const char *directory,
-                  const ps_simulate_watch *watch, ps_turning **turning, ps_error *error) {
+                  const ps_simulate_watch *watch, ps_transpose **turning, ps_error *error) {
     ps_code code = PS_OK;
     exposure e = {.setup = setup, .frame = frame};
-    ps_turning *made = NULL;
+    ps_transpose *made = NULL;
     int64_t per_group = setup->memory.pixels_per_group, n_pixels = setup->n_pixels;
-    const ps_turning_shape shape = {
+    const ps_transpose_shape shape = {
         setup->n_positions,     n_pixels, setup->memory.positions_per_block, per_group, ps_dtype_bytes(setup->job->dtype),
         setup->memory.in_memory};
-    PS_GO(ps_turning_create(directory, &shape, &made, error));
+    PS_GO(ps_transpose_create(directory, &shape, &made, error));
     PS_GO(prepare(&e, specimen, error));
     for (int64_t group = 0; group * per_group < n_pixels; group++) {
         int64_t first = group * per_group, n = n_pixels - first < per_group ? n_pixels - first : per_group;
         PS_GO(expose_group(&e, first, n, error));
-        PS_GO(ps_turning_put(made, group, e.counts, setup->n_threads, error));
+        PS_GO(ps_transpose_put(made, group, e.counts, setup->n_threads, error));
         PS_GO(watch->tell(watch->context, (double)(first + n) / (double)n_pixels, error));
     }
     *turning = made;
     made = NULL;
 done:
-    ps_turning_destroy(made);
+    ps_transpose_destroy(made);
     release(&e);
     return code;
 }

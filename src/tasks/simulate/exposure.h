@@ -8,6 +8,6 @@
 /* directory: for a temporary file. *turning: owned by the caller. A count that the dtype does not hold is PS_E_JOB. The counts depend on
  * setup's job, frame and specimen alone. */
 ps_code ps_expose(const ps_simulate_setup *setup, const ps_specimen *specimen, int64_t frame, const char *directory,
-                  const ps_simulate_watch *watch, ps_turning **turning, ps_error *error);
+                  const ps_simulate_watch *watch, ps_transpose **turning, ps_error *error);
 
 #endif

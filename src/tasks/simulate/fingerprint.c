@@ -42,7 +42,7 @@ static bool add_recording(cJSON *object, const ps_job_simulate *job) {
            cJSON_AddStringToObject(object, "dtype", ps_dtype_name(job->dtype));
 }
 
-ps_code ps_science_text(const ps_simulate_setup *setup, char **text, ps_error *error) {
+ps_code ps_simulate_fingerprint_text(const ps_simulate_setup *setup, char **text, ps_error *error) {
     ps_code code = PS_OK;
     char *printed = NULL;
     cJSON *object = cJSON_CreateObject(), *optics = ps_optics_to_json(&setup->optics);
@@ -81,7 +81,7 @@ done:
     return code;
 }
 
-ps_code ps_science_compare(const char *master_path, const char *text, ps_error *error) {
+ps_code ps_simulate_fingerprint_compare(const char *master_path, const char *text, ps_error *error) {
     ps_code code = PS_OK;
     char *found = NULL;
     ps_h5_quiet();

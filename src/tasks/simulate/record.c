@@ -48,7 +48,7 @@ done:
 }
 
 /* Encodes positions first ... first + n - 1 of a block into the slots. */
-static ps_code encode(const ps_simulate_setup *setup, const ps_turning *turning, int64_t block, const void *tiles, int64_t first, int64_t n,
+static ps_code encode(const ps_simulate_setup *setup, const ps_transpose *turning, int64_t block, const void *tiles, int64_t first, int64_t n,
                       buffers *b, ps_error *error) {
     ps_code code = PS_OK;
     size_t element = ps_dtype_bytes(setup->job->dtype), row = (size_t)setup->n_pixels * element;
@@ -56,7 +56,7 @@ static ps_code encode(const ps_simulate_setup *setup, const ps_turning *turning,
     for (int64_t slot = 0; slot < n; slot++) {
         uint8_t *pixels = b->pixels + (size_t)omp_get_thread_num() * row;
         ps_error own = {0};
-        ps_turning_pick(turning, block, tiles, first + slot, pixels);
+        ps_transpose_pick(turning, block, tiles, first + slot, pixels);
         if (ps_bslz4_encode(pixels, setup->n_pixels, element, b->streams + (size_t)slot * b->stream_room, b->stream_room,
                             &b->stream_bytes[slot], &own) == PS_OK)
             continue;
@@ -66,11 +66,11 @@ static ps_code encode(const ps_simulate_setup *setup, const ps_turning *turning,
     return code;
 }
 
-static ps_code record_block(const ps_simulate_setup *setup, ps_turning *turning, int64_t block, buffers *b, ps_master_writer *writer,
+static ps_code record_block(const ps_simulate_setup *setup, ps_transpose *turning, int64_t block, buffers *b, ps_master_writer *writer,
                             ps_error *error) {
     const void *tiles = NULL;
     int64_t per_block = setup->memory.positions_per_block, n_positions = least(per_block, setup->n_positions - block * per_block);
-    PS_TRY(ps_turning_get(turning, block, b->tiles, &tiles, error));
+    PS_TRY(ps_transpose_get(turning, block, b->tiles, &tiles, error));
     for (int64_t first = 0; first < n_positions; first += b->slots) {
         int64_t n = least(b->slots, n_positions - first);
         PS_TRY(encode(setup, turning, block, tiles, first, n, b, error));
@@ -99,7 +99,7 @@ static ps_code create_writer(const ps_simulate_setup *setup, int64_t frame, cons
     return ps_master_create(&spec, writer, error);
 }
 
-ps_code ps_record(const ps_simulate_setup *setup, int64_t frame, ps_turning *turning, const ps_simulate_paths *paths,
+ps_code ps_record(const ps_simulate_setup *setup, int64_t frame, ps_transpose *turning, const ps_simulate_paths *paths,
                   const ps_simulate_watch *watch, ps_error *error) {
     ps_code code = PS_OK;
     ps_master_writer *writer = NULL;

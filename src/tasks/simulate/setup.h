@@ -19,7 +19,7 @@ typedef struct {
 typedef struct {
     const ps_job_simulate *job; /* borrowed */
     const char *job_text;       /* borrowed; kept in every master */
-    const char *science;        /* the same; what ps_science_text gives, NULL before that */
+    const char *science;        /* the same; what ps_simulate_fingerprint_text gives, NULL before that */
     ps_optics optics;           /* of frame 0 */
     int64_t n_positions, n_pixels;
     int64_t upsampling;

@@ -57,7 +57,7 @@ static ps_code tell_recording(void *context, double fraction, ps_error *error) {
 static ps_code simulate_frame(session *s, const ps_simulate_paths *paths, ps_error *error) {
     ps_code code = PS_OK;
     ps_specimen specimen = {0};
-    ps_turning *turning = NULL;
+    ps_transpose *turning = NULL;
     const ps_simulate_watch exposing = {tell_exposure, s}, recording = {tell_recording, s};
     PS_GO(ps_specimen_build(s->setup.job, &s->setup.grid, s->setup.band_inv_A, s->frame, &specimen, error));
     PS_GO(ps_expose(&s->setup, &specimen, s->frame, paths->directory, &exposing, &turning, error));
@@ -71,7 +71,7 @@ done:
         ps_partial_remove(paths->optics);
     }
     ps_specimen_free(&specimen);
-    ps_turning_destroy(turning);
+    ps_transpose_destroy(turning);
     return code;
 }
 
@@ -96,7 +96,7 @@ static ps_code look_at_target(const session *s, int64_t frame, bool *keep, ps_er
     PS_TRY(ps_simulate_paths_of(s->setup.job, frame, &paths, error));
     ps_code code = ps_simulate_look(&paths, s->options, &whole, error);
     *keep = whole && s->options->resume;
-    if (code == PS_OK && *keep) code = ps_science_compare(paths.master, s->science, error);
+    if (code == PS_OK && *keep) code = ps_simulate_fingerprint_compare(paths.master, s->science, error);
     if (code == PS_OK && frame == 0) code = make_directory(paths.directory, error);
     ps_simulate_paths_free(&paths);
     return code;
@@ -139,7 +139,7 @@ static ps_code simulate_own(session *s, int64_t first, ps_error *error) {
 
 static ps_code begin(session *s, const ps_job *job, const ps_memory_share *share, ps_error *error) {
     PS_TRY(ps_simulate_setup_build(job, share->bytes, &s->setup, error));
-    PS_TRY(ps_science_text(&s->setup, &s->science, error));
+    PS_TRY(ps_simulate_fingerprint_text(&s->setup, &s->science, error));
     s->setup.science = s->science;
     if (s->cluster->rank == 0) PS_TRY(ps_simulate_guard(job, error));
     return list_pending(s, error);

@@ -9,8 +9,8 @@
 
 #include "core/text.h"
 
-struct ps_turning {
-    ps_turning_shape shape;
+struct ps_transpose {
+    ps_transpose_shape shape;
     uint8_t *memory; /* all tiles, or NULL */
     int file;        /* -1: none */
     char *directory; /* for messages */
@@ -20,22 +20,22 @@ static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-static int64_t positions_of(const ps_turning_shape *shape, int64_t block) {
+static int64_t positions_of(const ps_transpose_shape *shape, int64_t block) {
     return least(shape->positions_per_block, shape->n_positions - block * shape->positions_per_block);
 }
 
-static int64_t pixels_of(const ps_turning_shape *shape, int64_t group) {
+static int64_t pixels_of(const ps_transpose_shape *shape, int64_t group) {
     return least(shape->pixels_per_group, shape->n_pixels - group * shape->pixels_per_group);
 }
 
 /* Byte at which a tile starts among all tiles. */
-static int64_t tile_offset(const ps_turning_shape *shape, int64_t block, int64_t group) {
+static int64_t tile_offset(const ps_transpose_shape *shape, int64_t block, int64_t group) {
     int64_t before = block * shape->positions_per_block * shape->n_pixels;
     return (before + positions_of(shape, block) * group * shape->pixels_per_group) * (int64_t)shape->element_bytes;
 }
 
 /* A file without a name: opened, then unlinked at once. */
-static ps_code open_nameless(ps_turning *turning, ps_error *error) {
+static ps_code open_nameless(ps_transpose *turning, ps_error *error) {
     ps_code code = PS_OK;
     char *name = ps_text_format("%s/.ptyseries-simulate-XXXXXX", turning->directory);
     PS_GO_ALLOC(error, name);
@@ -47,11 +47,11 @@ done:
     return code;
 }
 
-ps_code ps_turning_create(const char *directory, const ps_turning_shape *shape, ps_turning **turning, ps_error *error) {
+ps_code ps_transpose_create(const char *directory, const ps_transpose_shape *shape, ps_transpose **turning, ps_error *error) {
     ps_code code = PS_OK;
-    ps_turning *made = calloc(1, sizeof *made);
+    ps_transpose *made = calloc(1, sizeof *made);
     PS_GO_ALLOC(error, made);
-    *made = (ps_turning){.shape = *shape, .file = -1, .directory = strdup(directory)};
+    *made = (ps_transpose){.shape = *shape, .file = -1, .directory = strdup(directory)};
     PS_GO_ALLOC(error, made->directory);
     if (shape->in_memory) {
         made->memory = malloc((size_t)(shape->n_positions * shape->n_pixels) * shape->element_bytes);
@@ -62,11 +62,11 @@ ps_code ps_turning_create(const char *directory, const ps_turning_shape *shape, 
     *turning = made;
     made = NULL;
 done:
-    ps_turning_destroy(made);
+    ps_transpose_destroy(made);
     return code;
 }
 
-void ps_turning_destroy(ps_turning *turning) {
+void ps_transpose_destroy(ps_transpose *turning) {
     if (!turning) return;
     if (turning->file >= 0) close(turning->file);
     free(turning->memory);
@@ -90,7 +90,7 @@ DEFINE_TURN(turn_1, uint8_t)
 DEFINE_TURN(turn_2, uint16_t)
 DEFINE_TURN(turn_4, uint32_t)
 
-static void turn(const ps_turning_shape *shape, const void *from, int64_t n_pixels, int64_t n_positions, void *to) {
+static void turn(const ps_transpose_shape *shape, const void *from, int64_t n_pixels, int64_t n_positions, void *to) {
     switch (shape->element_bytes) {
     case 1: turn_1(from, shape->n_positions, n_pixels, n_positions, to); break;
     case 2: turn_2(from, shape->n_positions, n_pixels, n_positions, to); break;
@@ -124,8 +124,8 @@ static int read_all(int file, uint8_t *bytes, size_t n_bytes, int64_t offset) {
 }
 
 /* Turns one tile into its place, through buffer when that is a file. 0, or an errno. */
-static int put_tile(ps_turning *turning, int64_t block, int64_t group, const uint8_t *counts, uint8_t *buffer) {
-    const ps_turning_shape *shape = &turning->shape;
+static int put_tile(ps_transpose *turning, int64_t block, int64_t group, const uint8_t *counts, uint8_t *buffer) {
+    const ps_transpose_shape *shape = &turning->shape;
     int64_t n_pixels = pixels_of(shape, group), n_positions = positions_of(shape, block), offset = tile_offset(shape, block, group);
     uint8_t *to = turning->memory ? turning->memory + offset : buffer;
     turn(shape, counts + (size_t)(block * shape->positions_per_block) * shape->element_bytes, n_pixels, n_positions, to);
@@ -133,8 +133,8 @@ static int put_tile(ps_turning *turning, int64_t block, int64_t group, const uin
     return write_all(turning->file, buffer, (size_t)(n_pixels * n_positions) * shape->element_bytes, offset);
 }
 
-ps_code ps_turning_put(ps_turning *turning, int64_t group, const void *counts, int n_threads, ps_error *error) {
-    const ps_turning_shape *shape = &turning->shape;
+ps_code ps_transpose_put(ps_transpose *turning, int64_t group, const void *counts, int n_threads, ps_error *error) {
+    const ps_transpose_shape *shape = &turning->shape;
     int64_t n_blocks = (shape->n_positions + shape->positions_per_block - 1) / shape->positions_per_block;
     size_t tile_bytes = (size_t)(shape->positions_per_block * shape->pixels_per_group) * shape->element_bytes;
     int failed = 0;
@@ -152,8 +152,8 @@ ps_code ps_turning_put(ps_turning *turning, int64_t group, const void *counts, i
                    shape->n_positions * shape->n_pixels * (int64_t)shape->element_bytes, strerror(failed));
 }
 
-ps_code ps_turning_get(ps_turning *turning, int64_t block, void *tiles, const void **found, ps_error *error) {
-    const ps_turning_shape *shape = &turning->shape;
+ps_code ps_transpose_get(ps_transpose *turning, int64_t block, void *tiles, const void **found, ps_error *error) {
+    const ps_transpose_shape *shape = &turning->shape;
     int64_t offset = tile_offset(shape, block, 0);
     *found = turning->memory ? turning->memory + offset : tiles;
     if (turning->memory) return PS_OK;
@@ -162,8 +162,8 @@ ps_code ps_turning_get(ps_turning *turning, int64_t block, void *tiles, const vo
     return PS_FAIL(error, PS_E_IO, "%s: cannot read back the temporary file for counts: %s", turning->directory, strerror(failed));
 }
 
-void ps_turning_pick(const ps_turning *turning, int64_t block, const void *tiles, int64_t position, void *pixels) {
-    const ps_turning_shape *shape = &turning->shape;
+void ps_transpose_pick(const ps_transpose *turning, int64_t block, const void *tiles, int64_t position, void *pixels) {
+    const ps_transpose_shape *shape = &turning->shape;
     int64_t n_groups = (shape->n_pixels + shape->pixels_per_group - 1) / shape->pixels_per_group;
     for (int64_t group = 0; group < n_groups; group++) {
         size_t bytes = (size_t)pixels_of(shape, group) * shape->element_bytes;

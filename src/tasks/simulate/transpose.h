@@ -17,20 +17,20 @@ typedef struct {
     int64_t positions_per_block, pixels_per_group;
     size_t element_bytes;
     bool in_memory;
-} ps_turning_shape;
+} ps_transpose_shape;
 
-typedef struct ps_turning ps_turning;
+typedef struct ps_transpose ps_transpose;
 
 /* directory: where the temporary file goes; it takes n_positions * n_pixels elements. */
-ps_code ps_turning_create(const char *directory, const ps_turning_shape *shape, ps_turning **turning, ps_error *error);
-void ps_turning_destroy(ps_turning *turning);
+ps_code ps_transpose_create(const char *directory, const ps_transpose_shape *shape, ps_transpose **turning, ps_error *error);
+void ps_transpose_destroy(ps_transpose *turning);
 
 /* counts: [pixels of the group, n_positions]. Uses OpenMP threads. */
-ps_code ps_turning_put(ps_turning *turning, int64_t group, const void *counts, int n_threads, ps_error *error);
+ps_code ps_transpose_put(ps_transpose *turning, int64_t group, const void *counts, int n_threads, ps_error *error);
 /* tiles: room for positions_per_block * n_pixels elements, filled with the block's tiles, one group after another; for an in-memory turning
  * *found points at them instead and tiles is not touched. */
-ps_code ps_turning_get(ps_turning *turning, int64_t block, void *tiles, const void **found, ps_error *error);
+ps_code ps_transpose_get(ps_transpose *turning, int64_t block, void *tiles, const void **found, ps_error *error);
 /* pixels: [n_pixels] of position number `position` of the block whose tiles these are. Thread-safe. */
-void ps_turning_pick(const ps_turning *turning, int64_t block, const void *tiles, int64_t position, void *pixels);
+void ps_transpose_pick(const ps_transpose *turning, int64_t block, const void *tiles, int64_t position, void *pixels);
 
 #endif

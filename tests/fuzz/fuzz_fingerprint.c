@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     memset(text + size, 0, 2);
     char *differences = NULL;
     enum { LIMIT = 3 };
-    if (ps_signature_differences(text, text + strlen(text) + 1, LIMIT, &differences, NULL) != PS_OK || !differences) abort();
+    if (ps_fingerprint_differences(text, text + strlen(text) + 1, LIMIT, &differences, NULL) != PS_OK || !differences) abort();
     free(differences);
     free(text);
     return 0;

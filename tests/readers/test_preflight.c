@@ -31,7 +31,7 @@ static void healthy_files_pass(void **state) {
     const char *path = in_folder("healthy.h5");
     write_dataset_file(path, "counts", &some_counts);
     for (int i = 0; i < 3; i++) expect_recording(path, 4, 3, 3, PS_U8);
-    assert_int_equal(ps_screen_look("not there.h5", &(ps_reader_options){0}, NULL), PS_OK);
+    assert_int_equal(ps_preflight_inspect("not there.h5", &(ps_reader_options){0}, NULL), PS_OK);
     expect_refusal("not there.h5", "cannot open");
 }
 
@@ -59,9 +59,9 @@ static void no_answer_is_an_error(void **state) {
     snprintf(source, sizeof source, "%s:/stuck", path);
     for (int i = 0; i < 2; i++) expect_refusal(source, "no answer for 1 s when it was read");
     expect_refusal(in_folder("dead mount.npy"), "its file system does not respond");
-    assert_int_equal(ps_screen_reach(in_folder("dead mount/*.npy"), &error), PS_E_INPUT);
+    assert_int_equal(ps_preflight_reach(in_folder("dead mount/*.npy"), &error), PS_E_INPUT);
     expect_text(&error, "dead mount/*.npy: no answer for 1 s");
-    assert_int_equal(ps_screen_reach(in_folder("there is no such folder/x"), NULL), PS_OK);
+    assert_int_equal(ps_preflight_reach(in_folder("there is no such folder/x"), NULL), PS_OK);
     assert_int_equal(unsetenv("PS_FILE_PATIENCE_S"), 0);
     expect_recording(in_folder("healthy.h5"), 4, 3, 3, PS_U8); /* the helper goes on */
 }
@@ -156,7 +156,7 @@ static void seeded_damage_is_survived(void **state) {
 }
 
 static int begin(void **state) {
-    ps_screen_begin();
+    ps_preflight_begin();
     return make_folder(state);
 }
 

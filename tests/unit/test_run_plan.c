@@ -237,7 +237,7 @@ static ps_run_plan looked_at(const char *text, const char *setting, ps_job *job)
     ps_run_plan plan;
     ps_error error = {0};
     accept_with(text, setting, job, &plan);
-    if (ps_run_plan_look(job, &plan, &error) != PS_OK) fail_msg("%s", error.text);
+    if (ps_run_plan_inspect(job, &plan, &error) != PS_OK) fail_msg("%s", error.text);
     return plan;
 }
 
