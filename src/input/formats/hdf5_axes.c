@@ -16,6 +16,7 @@ enum { MOST_AXES = 4, NAME_BYTES = 64 };
 /* Rank of the dataset, and its shape; 0: cannot be told. */
 static int shape_of(hid_t file, const char *name, hsize_t shape[MOST_AXES]) {
     hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT), space = dataset < 0 ? -1 : H5Dget_space(dataset);
+    ps_hdf5_note_lack(space >= 0);
     int rank = space < 0 ? 0 : H5Sget_simple_extent_ndims(space);
     if (rank < 3 || rank > MOST_AXES || H5Sget_simple_extent_dims(space, shape, NULL) < 0) rank = 0;
     if (space >= 0) H5Sclose(space);
@@ -44,7 +45,7 @@ static int read_names(hid_t attribute, hid_t type, hssize_t n, char (*names)[NAM
     bool variable = H5Tis_variable_str(type) > 0;
     size_t stored = variable ? sizeof(char *) : H5Tget_size(type);
     char *values = calloc((size_t)n, stored + 1);
-    bool good = values && H5Aread(attribute, type, values) >= 0;
+    bool good = values && ps_hdf5_note_lack(H5Aread(attribute, type, values) >= 0);
     for (hssize_t i = 0; good && i < n; i++) {
         const char *value = variable ? ((char **)(void *)values)[i] : values + (size_t)i * stored;
         size_t most = variable || stored >= NAME_BYTES ? NAME_BYTES - 1 : stored;
@@ -64,6 +65,7 @@ int ps_hdf5_attribute_list(hid_t file, const char *object, const char *name, int
     int n = 0;
     if (attribute >= 0) type = H5Aget_type(attribute);
     if (attribute >= 0) space = H5Aget_space(attribute);
+    ps_hdf5_note_lack(type >= 0 && space >= 0);
     hssize_t count = space < 0 ? 0 : H5Sget_simple_extent_npoints(space);
     if (type >= 0 && H5Tget_class(type) == H5T_STRING && count >= 1 && count <= most) n = read_names(attribute, type, count, names);
     if (space >= 0) H5Sclose(space);
@@ -114,6 +116,7 @@ static void read_scales(hid_t file, const char *dataset, int rank, ps_axis *axes
         if (scale >= 0) take_scale(file, scale, &axes[i]);
         if (scale >= 0) H5Oclose(scale);
     }
+    ps_hdf5_note_lack(wanted >= 0 && type >= 0 && space >= 0);
     if (good) H5Dvlen_reclaim(wanted, space, H5P_DEFAULT, references);
     if (space >= 0) H5Sclose(space);
     if (type >= 0) H5Tclose(type);

@@ -41,8 +41,10 @@ static void lower(const char *name, char text[NAME_BYTES]) {
 /* Rank of a dataset of numbers and its shape; 0: neither 1 nor 2, or no numbers. */
 static int numeric_shape(hid_t file, const char *name, hsize_t shape[2]) {
     hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
+    ps_hdf5_note_lack(dataset >= 0);
     if (dataset < 0) return 0;
     hid_t space = H5Dget_space(dataset), type = H5Dget_type(dataset);
+    ps_hdf5_note_lack(space >= 0 && type >= 0);
     H5T_class_t class = type < 0 ? H5T_NO_CLASS : H5Tget_class(type);
     int rank = space < 0 ? 0 : H5Sget_simple_extent_ndims(space);
     if ((class != H5T_FLOAT && class != H5T_INTEGER) || rank < 1 || rank > 2 || H5Sget_simple_extent_dims(space, shape, NULL) < 0) rank = 0;
@@ -118,7 +120,7 @@ ps_code ps_probe_list_check(ps_reader *reader, hid_t file, const ps_reader_optio
     search s = {.file = file, .n = (hsize_t)reader->info.n_positions};
     char text[2 * PLACE_BYTES + 8];
     if (reader->info.n_positions < 2) return PS_OK;
-    H5Ovisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, look, &s);
+    ps_hdf5_note_lack(H5Ovisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, look, &s) >= 0);
     const char *place = found_at(&s, text);
     if (!place) return PS_OK;
     if (!options->shape_override || options->scan_rows <= 0)
