@@ -1,12 +1,10 @@
 /* Preloaded into a run to make it meet the faults of real clusters, at a chosen call:
  *
  *   PS_INJECT=KIND:N         KIND read_error, short_read, write_error, no_space, malloc, hdf5_crash, short_write, hdf5_refuse; the N-th
- *                            matching call (from 1) and, for read_error, write_error, no_space, hdf5_crash (of H5Fopen), every one after it.
- *                            short_write: from the N-th on every second write is interrupted, the others write at most half.
- *                            hdf5_refuse: H5Fopen for writing opens the file and says that it could not
- *   PS_INJECT_RANK=R         hdf5_refuse: only on this rank
- *   PS_INJECT_PATH=TEXT      only files whose path holds TEXT
- *   PS_INJECT_BYTES=B        malloc: only requests of at least B bytes made by the program itself, not by libraries
+ *                            matching call (from 1) and, for read_error, write_error, no_space, hdf5_crash (of H5Fopen), every one after
+ * it. short_write: from the N-th on every second write is interrupted, the others write at most half. hdf5_refuse: H5Fopen for writing
+ * opens the file and says that it could not PS_INJECT_RANK=R         hdf5_refuse: only on this rank PS_INJECT_PATH=TEXT      only files
+ * whose path holds TEXT PS_INJECT_BYTES=B        malloc: only requests of at least B bytes made by the program itself, not by libraries
  *   PS_INJECT_WRITE_US=T     every write to a matching file takes T microseconds longer, to widen the moments a kill can hit
  */
 #include <dlfcn.h>
@@ -46,7 +44,8 @@ static int find_program(struct dl_phdr_info *info, size_t size, void *unused) {
 }
 
 __attribute__((constructor)) static void read_settings(void) {
-    static const char *const names[] = {"", "read_error", "short_read", "write_error", "no_space", "malloc", "hdf5_crash", "short_write", "hdf5_refuse"};
+    static const char *const names[] = {"",       "read_error", "short_read",  "write_error", "no_space",
+                                        "malloc", "hdf5_crash", "short_write", "hdf5_refuse"};
     const char *text = getenv("PS_INJECT"), *bytes = getenv("PS_INJECT_BYTES"), *delay = getenv("PS_INJECT_WRITE_US");
     for (int i = READ_ERROR; text && i <= HDF5_REFUSE; i++)
         if (strncmp(text, names[i], strlen(names[i])) == 0 && text[strlen(names[i])] == ':') {
@@ -109,16 +108,22 @@ static size_t cut_write(int file, size_t bytes) {
     return 0;
 }
 
-#define DEFINE_WRITE(name, ...)                                                                                                            \
-    if (refuses_write(file)) return -1;                                                                                                    \
-    size_t all = bytes;                                                                                                                    \
-    bytes = cut_write(file, bytes);                                                                                                        \
-    if (bytes == 0 && all > 0) return -1;                                                                                                  \
+#define DEFINE_WRITE(name, ...)           \
+    if (refuses_write(file)) return -1;   \
+    size_t all = bytes;                   \
+    bytes = cut_write(file, bytes);       \
+    if (bytes == 0 && all > 0) return -1; \
     return REAL(name)(__VA_ARGS__)
 
-ssize_t write(int file, const void *from, size_t bytes) { DEFINE_WRITE(write, file, from, bytes); }
-ssize_t pwrite(int file, const void *from, size_t bytes, off_t to) { DEFINE_WRITE(pwrite, file, from, bytes, to); }
-ssize_t pwrite64(int file, const void *from, size_t bytes, off64_t to) { DEFINE_WRITE(pwrite64, file, from, bytes, to); }
+ssize_t write(int file, const void *from, size_t bytes) {
+    DEFINE_WRITE(write, file, from, bytes);
+}
+ssize_t pwrite(int file, const void *from, size_t bytes, off_t to) {
+    DEFINE_WRITE(pwrite, file, from, bytes, to);
+}
+ssize_t pwrite64(int file, const void *from, size_t bytes, off64_t to) {
+    DEFINE_WRITE(pwrite64, file, from, bytes, to);
+}
 
 extern void *__libc_malloc(size_t bytes);
 

@@ -527,7 +527,8 @@ int main(int n_arguments, char **arguments) {
         T(a_damaged_frame_is_done_again),
         T(other_science_is_refused_with_differences),
         T(moved_inputs_are_the_same_science),
-        T(every_run_is_noted), T(an_edited_file_goes_on),
+        T(every_run_is_noted),
+        T(an_edited_file_goes_on),
         T(the_crate_tells_what_made_what),
         T(what_is_no_crate_stays),
     };

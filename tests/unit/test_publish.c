@@ -142,6 +142,7 @@ static void a_file_without_a_name_is_saved(void **state) {
 
 int main(void) {
 #define T(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-    const struct CMUnitTest tests[] = {T(what_is_replaced_keeps_a_second_name), T(only_own_files_are_forgotten), T(a_file_without_a_name_is_saved)};
+    const struct CMUnitTest tests[] = {T(what_is_replaced_keeps_a_second_name), T(only_own_files_are_forgotten),
+                                       T(a_file_without_a_name_is_saved)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
