@@ -72,7 +72,8 @@ int64_t ps_picture_join(ps_picture *p, double threshold) {
     return n;
 }
 
-/* Where the pattern falls through the threshold behind a bright pixel; nothing at the detector's edge, nor where the pixel behind is bad. */
+/* Where the pattern falls through the threshold behind a bright pixel; nothing at the detector's edge, nor where the pixel behind is bad.
+ */
 static int64_t add_crossing(const ps_picture *p, int64_t row, int64_t column, const int step[2], double threshold, const double pitch[2],
                             double *points, int64_t n) {
     int64_t r = row + step[0], c = column + step[1], pixel = row * p->columns + column, other = r * p->columns + c;
@@ -83,7 +84,8 @@ static int64_t add_crossing(const ps_picture *p, int64_t row, int64_t column, co
     return n + 1;
 }
 
-/* The outer edge only: the first and the last bright pixel of each row and column, so that the sides of gaps do not count. points: [n, 2] */
+/* The outer edge only: the first and the last bright pixel of each row and column, so that the sides of gaps do not count. points: [n, 2]
+ */
 static int64_t outline_points(const ps_picture *p, double threshold, const double pitch[2], double *points) {
     int64_t n = 0;
     for (int axis = 0; axis < 2; axis++) {
@@ -115,7 +117,8 @@ done:
 }
 
 static ps_rim_view view_of(ps_picture *p, const double pitch[2], const ps_disc *disc) {
-    double near = ps_picture_level(p, disc, pitch, 2.0, 4.0, 0.0), background = fmin(near, ps_picture_level(p, disc, pitch, 4.0, 8.0, near));
+    double near = ps_picture_level(p, disc, pitch, 2.0, 4.0, 0.0),
+           background = fmin(near, ps_picture_level(p, disc, pitch, 4.0, 8.0, near));
     double inner = -fmax(2.0, 0.3 * disc->radius / sqrt(pitch[0] * pitch[1])); /* clear of a soft rim */
     double plateau = fmax(ps_picture_level(p, disc, pitch, -INFINITY, inner, disc->plateau), disc->plateau);
     return (ps_rim_view){.rows = p->rows,
@@ -127,7 +130,8 @@ static ps_rim_view view_of(ps_picture *p, const double pitch[2], const ps_disc *
                          .plateau = plateau};
 }
 
-/* Whether no pixels that never count lie inside the disc or at its rim, and no more than a part of the rim is elsewhere than it should be. */
+/* Whether no pixels that never count lie inside the disc or at its rim, and no more than a part of the rim is elsewhere than it should be.
+ */
 bool ps_picture_is_whole(ps_picture *p, const double pitch[2], const ps_disc *disc, double most_wrong) {
     double seen, wrong;
     ps_rim_view view = view_of(p, pitch, disc);

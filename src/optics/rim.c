@@ -72,7 +72,8 @@ static bool solve3(const double m[3][3], const double r[3], double x[3]) {
     return true;
 }
 
-/* change: of radius, row, column, in pixels (the geometric mean of the pitches). A pixel under the rim gains what the rim moves outwards. */
+/* change: of radius, row, column, in pixels (the geometric mean of the pitches). A pixel under the rim gains what the rim moves outwards.
+ */
 static bool rim_step(const ps_rim_view *view, const uint8_t *left_out, const ps_disc *disc, double change[3]) {
     double normal[3][3] = {{0}}, excess[3] = {0};
     int64_t n = 0;
@@ -97,7 +98,9 @@ bool ps_rim_refine(const ps_rim_view *view, const uint8_t *left_out, ps_disc *di
     for (int step = 0; step < MOST_STEPS; step++) {
         double change[3];
         if (!rim_step(view, left_out, disc, change)) return false;
-        double size = fabs(change[0]) + fabs(change[1]) + fabs(change[2]), part = size > 1.0 ? 1.0 / size : step > MOST_STEPS / 2 ? 0.5 : 1.0;
+        double size = fabs(change[0]) + fabs(change[1]) + fabs(change[2]), part = size > 1.0              ? 1.0 / size
+                                                                                  : step > MOST_STEPS / 2 ? 0.5
+                                                                                                          : 1.0;
         disc->radius += part * change[0] * pixel;
         for (int axis = 0; axis < 2; axis++) disc->center_px[axis] += part * change[1 + axis] * pixel / view->pitch[axis];
         if (!(disc->radius > 0.5 * start && disc->radius < 2.0 * start)) return false;

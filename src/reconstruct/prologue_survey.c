@@ -13,8 +13,8 @@
 #include "reconstruct/wait_ranks.h"
 
 static const size_t usual_bytes = (size_t)4 << 20, hot_bytes = (size_t)64 << 20; /* read of each recording */
-static const double clear_hot_sigma = 12.0, clear_hot_factor = 2.0; /* as for the first recordings: hot though nobody asked */
-static const double dead_level = 0.01;                              /* of the disc's level */
+static const double clear_hot_sigma = 12.0, clear_hot_factor = 2.0;              /* as for the first recordings: hot though nobody asked */
+static const double dead_level = 0.01;                                           /* of the disc's level */
 static const double least_expected = 20.0; /* counts that a pixel should have before its having none says anything */
 static const double darkest = 0.25;        /* of the disc's level, that a specimen may leave of it */
 
@@ -91,7 +91,8 @@ static ps_code find_hot(const ps_job *job, const ps_pattern_sample *sample, cons
     bool asked = job->series.hot_sigma > 0.0;
     double sigma = asked ? job->series.hot_sigma : clear_hot_sigma, least = asked ? 0.0 : clear_hot_factor * seen->plateau;
     int64_t ignored;
-    PS_TRY(ps_hot_pixels(sample->mean, sample->n_positions, sample->detector_rows, sample->detector_columns, sigma, bad, hot, &ignored, error));
+    PS_TRY(ps_hot_pixels(sample->mean, sample->n_positions, sample->detector_rows, sample->detector_columns, sigma, bad, hot, &ignored,
+                         error));
     for (int64_t i = 0; i < sample->detector_rows * sample->detector_columns; i++) {
         hot[i] = hot[i] && sample->mean[i] > least;
         seen->n_hot += hot[i];
@@ -100,7 +101,8 @@ static ps_code find_hot(const ps_job *job, const ps_pattern_sample *sample, cons
 }
 
 /* Hot ones only where the job leaves them out. */
-static ps_code list_pixels(const ps_job *job, int64_t n_pixels, const uint8_t *hot, const uint8_t *dead, pixel_list *list, ps_error *error) {
+static ps_code list_pixels(const ps_job *job, int64_t n_pixels, const uint8_t *hot, const uint8_t *dead, pixel_list *list,
+                           ps_error *error) {
     list->pixels = malloc((size_t)(n_pixels + 1) * sizeof *list->pixels);
     if (!list->pixels) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a list of pixels");
     for (int32_t i = 0; i < n_pixels; i++) {
@@ -120,10 +122,8 @@ static ps_code examine(const ps_job *job, const ps_pattern_sample *sample, const
     int64_t n_pixels = sample->detector_rows * sample->detector_columns;
     uint8_t *bad = malloc((size_t)n_pixels), *dead = malloc((size_t)n_pixels), *hot = malloc((size_t)n_pixels);
     PS_GO_ALLOC(error, bad && dead && hot);
-    *seen = (ps_run_seen){.looked = true,
-                          .n_positions = sample->n_positions,
-                          .n_empty = sample->n_empty,
-                          .n_marked_patterns = sample->n_marked_patterns};
+    *seen = (ps_run_seen){
+        .looked = true, .n_positions = sample->n_positions, .n_empty = sample->n_empty, .n_marked_patterns = sample->n_marked_patterns};
     for (int64_t i = 0; i < n_pixels; i++) bad[i] = group->bad[i] || sample->n_marked[i] == sample->n_positions;
     measure_disc(sample, group, bad, seen);
     find_dead(sample, group, seen, dead);
@@ -187,12 +187,18 @@ static ps_code look_at_share(const ps_cluster *cluster, const ps_job *job, ps_ru
 }
 
 static void tell(const ps_run_seen *seen, const pixel_list *list, double told[N_TOLD]) {
-    const double values[N_TOLD] = {seen->looked,           seen->has_disc,
-                                   seen->center_px[0],     seen->center_px[1],
-                                   seen->radius_px,        seen->plateau,
-                                   (double)seen->n_positions, (double)seen->n_empty,
-                                   (double)seen->n_marked_patterns, (double)seen->n_hot,
-                                   (double)seen->n_dead,   (double)list->n};
+    const double values[N_TOLD] = {seen->looked,
+                                   seen->has_disc,
+                                   seen->center_px[0],
+                                   seen->center_px[1],
+                                   seen->radius_px,
+                                   seen->plateau,
+                                   (double)seen->n_positions,
+                                   (double)seen->n_empty,
+                                   (double)seen->n_marked_patterns,
+                                   (double)seen->n_hot,
+                                   (double)seen->n_dead,
+                                   (double)list->n};
     memcpy(told, values, sizeof values);
 }
 
@@ -236,13 +242,16 @@ static ps_code share_pixels(const ps_cluster *cluster, int64_t n, pixel_list *li
     PS_TRY(ps_cluster_agree(cluster, code, error));
     for (int64_t i = 0; i < n; i++)
         if (lists[i].n > 0)
-            PS_TRY(PS_MPI(error, MPI_Allreduce(MPI_IN_PLACE, lists[i].pixels, (int)lists[i].n, MPI_INT32_T, MPI_SUM, cluster->communicator)));
+            PS_TRY(
+                PS_MPI(error, MPI_Allreduce(MPI_IN_PLACE, lists[i].pixels, (int)lists[i].n, MPI_INT32_T, MPI_SUM, cluster->communicator)));
     return PS_OK;
 }
 
 /* ---- what follows --------------------------------------------------------------------------------------------------------------- */
 
-static int32_t pixel_of(int32_t entry) { return entry < 0 ? -1 - entry : entry; }
+static int32_t pixel_of(int32_t entry) {
+    return entry < 0 ? -1 - entry : entry;
+}
 
 static ps_code enter_dead(const ps_job *job, ps_run_plan *plan, int64_t group, const pixel_list *list, ps_error *error) {
     ps_code code = PS_OK;
