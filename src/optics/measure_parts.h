@@ -12,6 +12,7 @@ typedef struct {
     uint8_t *piece;    /* 1 in the largest connected piece above the threshold */
     uint8_t *silent;   /* PS_SILENT_*: pixels that never count */
     uint8_t *left_out; /* scratch */
+    double one_count;  /* the smallest mean above 0: what one count makes of it, where counts are whole */
     double *sorted;    /* scratch */
     int64_t *queue;    /* scratch */
 } ps_picture;

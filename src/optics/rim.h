@@ -11,6 +11,7 @@ typedef struct {
     const double *image;   /* the pattern, bad pixels filled */
     const uint8_t *silent; /* pixels that never count: PS_SILENT_* */
     double background, plateau;
+    double fullest; /* times the way from background to plateau, what a pixel counts at most: 1, and as much more as chance may give */
 } ps_rim_view;
 
 enum { PS_SILENT_NOT = 0, PS_SILENT_ZERO = 1, PS_SILENT_BAD = 2 }; /* zero: outside the disc that may be the dark itself */
@@ -30,5 +31,7 @@ bool ps_rim_refine(const ps_rim_view *view, const uint8_t *left_out, ps_disc *di
 /* Parts of the rim: seen, of the whole circle, and wrong, of those seen: where the pattern's edge lies elsewhere by more than a pixel (or 3
  * % of the radius). */
 void ps_rim_misfit(const ps_rim_view *view, const uint8_t *left_out, const ps_disc *disc, double *seen, double *wrong);
+/* Leaves out the pixels at those parts of the rim that are wrong, and at those beside them, too. */
+void ps_rim_leave_out_wrong(const ps_rim_view *view, const ps_disc *disc, uint8_t *left_out);
 
 #endif
