@@ -30,7 +30,7 @@ static ps_code parse(run_arguments *given, int n_arguments, char **arguments, bo
     const ps_option options[] = {
         {"--resume", PS_OPTION_FLAG, &given->resume, "go on with an existing output; start it when there is none"},
         {"--retry-failed", PS_OPTION_FLAG, &given->retry_failed, "with --resume: try failed frames again"},
-        {"--overwrite", PS_OPTION_FLAG, &given->overwrite, "replace an existing output"},
+        {"--overwrite", PS_OPTION_FLAG, &given->overwrite, "replace an existing output; the old one stays until the new one is complete"},
         {"--set", PS_OPTION_LIST, &given->settings, "path.to.key=value overrides a job entry; repeatable"},
         {"--max-hours", PS_OPTION_NUMBER, &given->max_hours, "stop cleanly (exit 75) after so many hours"},
         {"--watchdog-s", PS_OPTION_NUMBER, &given->watchdog_s, "warn after so many seconds without progress; 0: never (600)"},

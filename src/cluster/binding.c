@@ -181,6 +181,39 @@ static void narrow_to_cgroups(ps_cpu_set *allowed) {
     if (ps_cgroup_folder("", 2, "cpuset", folder, &unused)) narrow_to_file(folder, "cpuset.cpus.effective", allowed);
 }
 
+/* Version 2: "1600000 100000", or "max 100000"; version 1: two files, -1 where there is no limit. */
+static double quota_of(const char *root, const char *folder, int version) {
+    char path[PS_MEMORY_PATH + 32], line[96];
+    double quota = 0, period = 0;
+    uint64_t value;
+    if (version == 2) {
+        snprintf(path, sizeof path, "%s/cpu.max", folder);
+        bool is_limited = ps_memory_file_line(root, path, line, sizeof line) && sscanf(line, "%lf %lf", &quota, &period) == 2;
+        return is_limited && quota > 0 && period > 0 ? quota / period : 0;
+    }
+    snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", folder);
+    if (ps_memory_file_number(root, path, &value)) quota = (double)value;
+    snprintf(path, sizeof path, "%s/cpu.cfs_period_us", folder);
+    if (ps_memory_file_number(root, path, &value)) period = (double)value;
+    return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+int ps_binding_quota(const char *root) {
+    double least = 0;
+    for (int version = 1; version <= 2; version++) {
+        char folder[PS_MEMORY_PATH];
+        size_t mount_length;
+        if (!ps_cgroup_folder(root, version, "cpu", folder, &mount_length)) continue;
+        for (char *end = folder; end; *end = '\0') {
+            double quota = quota_of(root, folder, version);
+            if (quota > 0 && (least == 0 || quota < least)) least = quota;
+            end = strlen(folder) > mount_length ? strrchr(folder, '/') : NULL;
+            if (!end || (size_t)(end - folder) < mount_length) break;
+        }
+    }
+    return least == 0 ? 0 : least < 1 ? 1 : (int)least;
+}
+
 bool ps_binding_read(ps_binding *binding) {
     char *text, **words, *own_text, **own;
     ps_cpu_set launchers;
@@ -190,6 +223,8 @@ bool ps_binding_read(ps_binding *binding) {
     int n = read_words(launcher, "cmdline", &text, &words);
     read_words(getpid(), "environ", &own_text, &own); /* as it was started: MPI adds variables of its own, also without a launcher */
     ps_binding_read_evidence(own, n, words, &binding->evidence);
+    int quota = ps_binding_quota("");
+    if (quota > 0 && (binding->evidence.n_granted <= 0 || quota < binding->evidence.n_granted)) binding->evidence.n_granted = quota;
     free(text);
     free(words);
     free(own_text);

@@ -8,7 +8,7 @@ typedef struct {
     bool launched; /* by mpirun, srun or the like */
     bool asked;    /* the user asked for a binding, of processes or of threads */
     char by[96];   /* where that is seen: "--bind-to", "OMP_PROC_BIND=close"; "": nowhere */
-    int n_granted; /* CPUs that Slurm gave the job on this node; 0: not known */
+    int n_granted; /* CPUs that Slurm gave the job on this node, or whose time a control group grants; 0: not known */
 } ps_binding_evidence;
 
 /* environment: "NAME=value" ..., NULL at the end. launcher: its n_arguments command line words; 0: not known. */
@@ -25,6 +25,8 @@ bool ps_binding_read(ps_binding *binding);
 
 /* cpus: [at least the count of set]; cores and NUMA nodes from <root>/sys. Returns how many. */
 int ps_binding_topology(const char *root, const ps_cpu_set *set, ps_cpu *cpus);
+/* CPUs' worth of time that control groups (cpu.max, cpu.cfs_quota_us) grant this process, at least 1; 0: no limit. */
+int ps_binding_quota(const char *root);
 /* NUMA node of a PCI device ("0000:3b:00.0"); -1: not known. */
 int ps_binding_numa_of(const char *root, const char *pci_device);
 

@@ -35,7 +35,7 @@ typedef struct {
     const int *numa;         /* [n_ranks] of the rank's device; -1: it has none, or it is not known */
     bool launched;           /* by mpirun, srun or the like, which may have bound the ranks */
     bool asked;              /* the user asked for a binding, whichever */
-    int n_granted;           /* CPUs of the node that the batch system gave the job; 0: not known */
+    int n_granted;           /* CPUs of the node that the batch system gave the job, or whose time it may use; 0: not known */
 } ps_cores_question;
 
 typedef enum {

@@ -7,8 +7,8 @@
 #include "core/error.h"
 #include "core/types.h"
 
-/* Of one pattern, over the pixels that are looked at: all of them, or, where that is enough to see that it is good (64 lit ones and few that
- * are marked), an eighth of them, spread over the detector. */
+/* Of one pattern, over the pixels that are looked at: all of them, or, where that is enough to see that it is good (64 lit ones and few
+ * that are marked), an eighth of them, spread over the detector. */
 typedef struct {
     uint32_t lit;    /* pixels with a count other than 0 */
     uint32_t marked; /* pixels that hold no count: the marker of the type; what is not finite */
@@ -22,14 +22,14 @@ enum { PS_ODD_TEXT = 256 };
 void ps_patterns_tally(ps_dtype dtype, const void *counts, int64_t n_positions, int64_t n_pixels, const int32_t *bad, int64_t n_bad,
                        ps_pattern_tally *tally);
 
-/* Which of a recording's patterns are odd. Marked: more than half of the pixels that hold a count elsewhere hold none (what 9 of 10 patterns
- * lack, such as the gaps between modules, does not matter). Empty: less than 1 % of the usual number of pixels is lit, and that is no chance:
- * a Poisson pattern is empty with exp(-lit pixels), so a single one, or a run of k, is called empty when fewer than 0.001 such runs are
- * expected in the recording, and all are when there are more than ten times (and ten) as many as expected. So a very low dose has no odd
- * patterns, but a tail of it that was never written has.
+/* Which of a recording's patterns are odd. Marked: more than half of the pixels that hold a count elsewhere hold none (what 9 of 10
+ * patterns lack, such as the gaps between modules, does not matter). Empty: less than 1 % of the usual number of pixels is lit, and that is
+ * no chance: a Poisson pattern is empty with exp(-lit pixels), so a single one, or a run of k, is called empty when fewer than 0.001 such
+ * runs are expected in the recording, and all are when there are more than ten times (and ten) as many as expected. So a very low dose has
+ * no odd patterns, but a tail of it that was never written has.
  *
- * tally: [n_positions] in scan order; n_pixels: looked at in each; kind: [n_positions] ps_pattern_kind, filled; n_empty, n_marked: how many.
- * A recording without any count has no odd patterns: it is odd as a whole. */
+ * tally: [n_positions] in scan order; n_pixels: looked at in each; kind: [n_positions] ps_pattern_kind, filled; n_empty, n_marked: how
+ * many. A recording without any count has no odd patterns: it is odd as a whole. */
 ps_code ps_patterns_judge(const ps_pattern_tally *tally, int64_t n_positions, int64_t n_pixels, uint8_t *kind, int64_t *n_empty,
                           int64_t *n_marked, ps_error *error);
 

@@ -134,8 +134,7 @@ static ps_code add_storage(search *s, hid_t plist) {
     int n = H5Pget_external_count(plist);
     for (int i = 0; i < n; i++) {
         char name[4096] = "";
-        if (H5Pget_external(plist, (unsigned)i, sizeof name - 1, name, NULL, NULL) >= 0)
-            PS_TRY(add_named(s, name, "HDF5_EXTFILE_PREFIX"));
+        if (H5Pget_external(plist, (unsigned)i, sizeof name - 1, name, NULL, NULL) >= 0) PS_TRY(add_named(s, name, "HDF5_EXTFILE_PREFIX"));
     }
     return PS_OK;
 }

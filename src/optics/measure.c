@@ -12,8 +12,8 @@ enum { MOST_ROUNDS = 30, FEWEST_PIXELS = 5 };
 static const double rim_px = 1.5;             /* a soft rim lies within this much of the radius */
 static const double fullest = 0.98;           /* part of the detector above which no edge is left to see */
 static const double most_out_of_round = 0.25; /* of the disc's area may differ from a circle */
-/* of the rim that is seen may lie elsewhere than the circle's; of a disc that is round by itself */
-static const double most_rim_wrong = 0.5, clean_rim_wrong = 0.15;
+/* of the rim that is seen may lie elsewhere than the circle's; of a disc that is as good as round by itself; of one that is round */
+static const double most_rim_wrong = 0.5, clean_rim_wrong = 0.15, round_rim_wrong = 0.02;
 
 static void picture_free(ps_picture *p) {
     free(p->filled);
@@ -267,11 +267,11 @@ static ps_code measure(ps_picture *p, const double *mean, const uint8_t *bad, co
     if (code == PS_E_MEMORY) return PS_FAIL(error, code, "%s", reason.text);
     ps_disc alone = *disc;
     bool is_alone = ps_picture_join(p, threshold) == size;
-    if (is_alone && code == PS_OK && ps_picture_is_whole(p, pitch, disc, most_rim_wrong)) return PS_OK;
+    if (is_alone && code == PS_OK && ps_picture_is_whole(p, pitch, disc, round_rim_wrong)) return PS_OK;
     ps_code cut = ps_picture_measure_cut(p, threshold, pitch, disc, &cut_reason);
     if (cut == PS_OK) return PS_OK;
     *disc = alone;
-    if (code == PS_OK && ps_picture_is_whole(p, pitch, disc, clean_rim_wrong)) return PS_OK; /* other discs on a background of zeros */
+    if (code == PS_OK && ps_picture_is_whole(p, pitch, disc, is_alone ? most_rim_wrong : clean_rim_wrong)) return PS_OK; /* other discs on a background of zeros */
     return PS_FAIL(error, cut, "%s", is_alone && code != PS_OK ? reason.text : cut_reason.text);
 }
 

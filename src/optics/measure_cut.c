@@ -11,36 +11,31 @@ enum { WIDEST_GAP = 64, RIM_ROUNDS = 4 };
 static const double most_out_of_round = 0.25; /* of the disc's area may differ from a circle, gaps apart */
 static const double most_rim_wrong = 0.5;     /* of the rim that is seen may lie elsewhere than the circle's */
 static const double least_rim_seen = 0.25;    /* of the circle */
-static const double surely_silent = 15.0;     /* counts that pixels should have had before their having none says that they do not count */
+static const double silent_level = 0.02;      /* of the disc's, for pixels that do not count */
+static const double surely_silent = 40.0;     /* counts that pixels should have had before their having none says that they do not count */
 
-/* Zeros by chance are told from pixels that do not count by how many lie together: the smallest mean there is stands for one count. */
+/* Pixels of a row or column, `step` apart, that lie in runs of dark ones too long for chance. */
+static void find_runs(ps_picture *p, const uint8_t *dark, int64_t begin, int64_t step, int64_t length, int64_t shortest) {
+    for (int64_t i = 0, end; i < length; i = end + 1) {
+        for (end = i; end < length && dark[begin + end * step]; end++) continue;
+        for (int64_t k = i; end - i >= shortest && k < end; k++)
+            if (!p->silent[begin + k * step]) p->silent[begin + k * step] = PS_SILENT_ZERO;
+    }
+}
+
+/* Zeros by chance are told from pixels that do not count by the length of their run: the smallest mean there is stands for one count. */
 void ps_picture_find_silent(ps_picture *p, const double *mean, const uint8_t *bad, double plateau) {
     int64_t n = p->rows * p->columns;
     double one_count = INFINITY;
     for (int64_t i = 0; i < n; i++) {
         p->silent[i] = (bad && bad[i]) || !isfinite(mean[i]) ? PS_SILENT_BAD : PS_SILENT_NOT;
+        p->left_out[i] = p->silent[i] || mean[i] <= silent_level * plateau;
         if (!p->silent[i] && mean[i] > 0.0) one_count = fmin(one_count, mean[i]);
     }
-    for (int64_t i = 0; i < n; i++) {
-        static const int steps[4][2] = {{-1, 0}, {1, 0}, {0, -1}, {0, 1}};
-        int64_t size = 1;
-        if (p->silent[i] || mean[i] != 0.0) continue;
-        p->queue[0] = i;
-        p->silent[i] = PS_SILENT_ZERO;
-        for (int64_t at = 0; at < size; at++)
-            for (int k = 0; k < 4; k++) {
-                int64_t row = p->queue[at] / p->columns + steps[k][0], column = p->queue[at] % p->columns + steps[k][1];
-                if (row < 0 || column < 0 || row >= p->rows || column >= p->columns) continue;
-                int64_t pixel = row * p->columns + column;
-                if (p->silent[pixel] || mean[pixel] != 0.0) continue;
-                p->silent[pixel] = PS_SILENT_ZERO;
-                p->queue[size++] = pixel;
-            }
-        bool is_chance = (double)size * plateau / one_count < surely_silent;
-        for (int64_t at = 0; is_chance && at < size; at++) p->left_out[p->queue[at]] = 1;
-    }
-    for (int64_t i = 0; i < n; i++)
-        if (p->left_out[i]) p->silent[i] = PS_SILENT_NOT;
+    p->one_count = one_count;
+    double shortest = fmin(ceil(surely_silent * one_count / plateau), (double)n);
+    for (int64_t row = 0; row < p->rows; row++) find_runs(p, p->left_out, row * p->columns, 1, p->columns, (int64_t)shortest);
+    for (int64_t column = 0; column < p->columns; column++) find_runs(p, p->left_out, column, p->columns, p->rows, (int64_t)shortest);
 }
 
 /* The pixel next to (row, column) in a direction, beyond pixels that never count; -1: none that is bright. */
@@ -72,7 +67,8 @@ int64_t ps_picture_join(ps_picture *p, double threshold) {
     return n;
 }
 
-/* Where the pattern falls through the threshold behind a bright pixel; nothing at the detector's edge, nor where the pixel behind is bad. */
+/* Where the pattern falls through the threshold behind a bright pixel; nothing at the detector's edge, nor where the pixel behind is bad.
+ */
 static int64_t add_crossing(const ps_picture *p, int64_t row, int64_t column, const int step[2], double threshold, const double pitch[2],
                             double *points, int64_t n) {
     int64_t r = row + step[0], c = column + step[1], pixel = row * p->columns + column, other = r * p->columns + c;
@@ -83,7 +79,8 @@ static int64_t add_crossing(const ps_picture *p, int64_t row, int64_t column, co
     return n + 1;
 }
 
-/* The outer edge only: the first and the last bright pixel of each row and column, so that the sides of gaps do not count. points: [n, 2] */
+/* The outer edge only: the first and the last bright pixel of each row and column, so that the sides of gaps do not count. points: [n, 2]
+ */
 static int64_t outline_points(const ps_picture *p, double threshold, const double pitch[2], double *points) {
     int64_t n = 0;
     for (int axis = 0; axis < 2; axis++) {
@@ -115,7 +112,8 @@ done:
 }
 
 static ps_rim_view view_of(ps_picture *p, const double pitch[2], const ps_disc *disc) {
-    double near = ps_picture_level(p, disc, pitch, 2.0, 4.0, 0.0), background = fmin(near, ps_picture_level(p, disc, pitch, 4.0, 8.0, near));
+    double near = ps_picture_level(p, disc, pitch, 2.0, 4.0, 0.0),
+           background = fmin(near, ps_picture_level(p, disc, pitch, 4.0, 8.0, near));
     double inner = -fmax(2.0, 0.3 * disc->radius / sqrt(pitch[0] * pitch[1])); /* clear of a soft rim */
     double plateau = fmax(ps_picture_level(p, disc, pitch, -INFINITY, inner, disc->plateau), disc->plateau);
     return (ps_rim_view){.rows = p->rows,
@@ -124,10 +122,12 @@ static ps_rim_view view_of(ps_picture *p, const double pitch[2], const ps_disc *
                          .image = p->filled,
                          .silent = p->silent,
                          .background = background < 0.5 * plateau ? background : 0.0,
-                         .plateau = plateau};
+                         .plateau = plateau,
+                         .fullest = 1.0 + 3.0 * sqrt(fmin(p->one_count / plateau, 1.0))};
 }
 
-/* Whether no pixels that never count lie inside the disc or at its rim, and no more than a part of the rim is elsewhere than it should be. */
+/* Whether no pixels that never count lie inside the disc or at its rim, and no more than a part of the rim is elsewhere than it should be.
+ */
 bool ps_picture_is_whole(ps_picture *p, const double pitch[2], const ps_disc *disc, double most_wrong) {
     double seen, wrong;
     ps_rim_view view = view_of(p, pitch, disc);
@@ -144,6 +144,22 @@ static ps_code refuse_pieces(const ps_disc *disc, const double pitch[2], double 
                    disc->center_px[0], disc->center_px[1], disc->radius / sqrt(pitch[0] * pitch[1]), 100.0 * seen, 100.0 * wrong);
 }
 
+/* A shadow that is not dark enough to be a gap leaves its part of the rim elsewhere: the circle of the other parts. */
+static ps_code refine_without_wrong(ps_picture *p, const double pitch[2], ps_disc *disc, ps_error *error) {
+    double seen = 0.0, wrong = 1.0;
+    bool is_found = true;
+    for (int round = 0; is_found && round < RIM_ROUNDS; round++) {
+        ps_rim_view view = view_of(p, pitch, disc);
+        ps_rim_leave_out(&view, disc, p->left_out);
+        ps_rim_leave_out_wrong(&view, disc, p->left_out);
+        ps_rim_misfit(&view, p->left_out, disc, &seen, &wrong);
+        is_found = seen >= least_rim_seen && ps_rim_refine(&view, p->left_out, disc);
+    }
+    ps_rim_view view = view_of(p, pitch, disc);
+    ps_rim_leave_out(&view, disc, p->left_out);
+    return is_found ? PS_OK : refuse_pieces(disc, pitch, seen, wrong, error);
+}
+
 ps_code ps_picture_measure_cut(ps_picture *p, double threshold, const double pitch[2], ps_disc *disc, ps_error *error) {
     double seen = 0.0, wrong = 1.0, out_of_round;
     bool is_found = true;
@@ -156,6 +172,7 @@ ps_code ps_picture_measure_cut(ps_picture *p, double threshold, const double pit
         ps_rim_misfit(&view, p->left_out, disc, &seen, &wrong);
     }
     if (!is_found || seen < least_rim_seen || wrong > most_rim_wrong) return refuse_pieces(disc, pitch, seen, wrong, error);
+    if (wrong > 0.0) PS_TRY(refine_without_wrong(p, pitch, disc, error));
     for (int64_t i = 0; i < p->rows * p->columns; i++) /* gaps are no fault of the disc's shape */
         if (p->left_out[i]) p->piece[i] = ps_picture_outside_px(disc, i / p->columns, i % p->columns, pitch) < 0.0;
     ps_picture_compare(p, pitch, disc, &out_of_round);

@@ -7,13 +7,14 @@
 /* Images are [rows, columns]; all owned. */
 typedef struct {
     int64_t rows, columns;
-    double *filled; /* the pattern with bad pixels replaced by their surroundings */
-    double *smooth; /* its 3 x 3 median */
-    uint8_t *piece; /* 1 in the largest connected piece above the threshold */
+    double *filled;    /* the pattern with bad pixels replaced by their surroundings */
+    double *smooth;    /* its 3 x 3 median */
+    uint8_t *piece;    /* 1 in the largest connected piece above the threshold */
     uint8_t *silent;   /* PS_SILENT_*: pixels that never count */
     uint8_t *left_out; /* scratch */
-    double *sorted; /* scratch */
-    int64_t *queue; /* scratch */
+    double one_count;  /* the smallest mean above 0: what one count makes of it, where counts are whole */
+    double *sorted;    /* scratch */
+    int64_t *queue;    /* scratch */
 } ps_picture;
 
 bool ps_picture_touches_edge(const ps_picture *p);
@@ -29,7 +30,8 @@ ps_code ps_picture_refuse(const ps_disc *disc, const double pitch[2], double out
 void ps_picture_find_silent(ps_picture *p, const double *mean, const uint8_t *bad, double plateau);
 /* Adds to the piece what is bright on the other side of gaps; returns its size. */
 int64_t ps_picture_join(ps_picture *p, double threshold);
-/* Whether no pixels that never count lie inside the disc or at its rim, and at most such a part of the rim is elsewhere than it should be. */
+/* Whether no pixels that never count lie inside the disc or at its rim, and at most such a part of the rim is elsewhere than it should be.
+ */
 bool ps_picture_is_whole(ps_picture *p, const double pitch[2], const ps_disc *disc, double most_wrong);
 /* The circle of what is seen of the joined piece's rim. PS_E_INPUT: it makes no circle. */
 ps_code ps_picture_measure_cut(ps_picture *p, double threshold, const double pitch[2], ps_disc *disc, ps_error *error);

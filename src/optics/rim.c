@@ -33,7 +33,7 @@ static bool continues_gap(const ps_rim_view *view, const ps_disc *disc, int64_t 
 
 static bool says_nothing(const ps_rim_view *view, const ps_disc *disc, int64_t row, int64_t column, double distance) {
     int64_t pixel = row * view->columns + column;
-    if (view->silent[pixel] == PS_SILENT_BAD || view->image[pixel] > brightest * view->plateau) return true;
+    if (view->silent[pixel] == PS_SILENT_BAD || view->image[pixel] > brightest * view->fullest * view->plateau) return true;
     if (view->silent[pixel] == PS_SILENT_NOT) return false;
     return distance < -well_inside_px || (distance < REACH && continues_gap(view, disc, row, column));
 }
@@ -50,9 +50,10 @@ int64_t ps_rim_leave_out(const ps_rim_view *view, const ps_disc *disc, uint8_t *
 
 /* ---- the circle ----------------------------------------------------------------------------------------------------------------- */
 
-/* Part of the way from the background to the disc's level. */
+/* Part of the way from the background to the disc's level, cut as far on both sides, so that chance at few counts makes no part smaller. */
 static double fullness(const ps_rim_view *view, int64_t pixel) {
-    return fmin(fmax((view->image[pixel] - view->background) / (view->plateau - view->background), 0.0), 1.0);
+    double part = (view->image[pixel] - view->background) / (view->plateau - view->background);
+    return fmin(fmax(part, 1.0 - view->fullest), view->fullest);
 }
 
 /* The same of the circle. */
@@ -72,7 +73,8 @@ static bool solve3(const double m[3][3], const double r[3], double x[3]) {
     return true;
 }
 
-/* change: of radius, row, column, in pixels (the geometric mean of the pitches). A pixel under the rim gains what the rim moves outwards. */
+/* change: of radius, row, column, in pixels (the geometric mean of the pitches). A pixel under the rim gains what the rim moves outwards.
+ */
 static bool rim_step(const ps_rim_view *view, const uint8_t *left_out, const ps_disc *disc, double change[3]) {
     double normal[3][3] = {{0}}, excess[3] = {0};
     int64_t n = 0;
@@ -97,7 +99,9 @@ bool ps_rim_refine(const ps_rim_view *view, const uint8_t *left_out, ps_disc *di
     for (int step = 0; step < MOST_STEPS; step++) {
         double change[3];
         if (!rim_step(view, left_out, disc, change)) return false;
-        double size = fabs(change[0]) + fabs(change[1]) + fabs(change[2]), part = size > 1.0 ? 1.0 / size : step > MOST_STEPS / 2 ? 0.5 : 1.0;
+        double size = fabs(change[0]) + fabs(change[1]) + fabs(change[2]), part = size > 1.0              ? 1.0 / size
+                                                                                  : step > MOST_STEPS / 2 ? 0.5
+                                                                                                          : 1.0;
         disc->radius += part * change[0] * pixel;
         for (int axis = 0; axis < 2; axis++) disc->center_px[axis] += part * change[1 + axis] * pixel / view->pitch[axis];
         if (!(disc->radius > 0.5 * start && disc->radius < 2.0 * start)) return false;
@@ -108,26 +112,64 @@ bool ps_rim_refine(const ps_rim_view *view, const uint8_t *left_out, ps_disc *di
 
 /* ---- how well it fits ----------------------------------------------------------------------------------------------------------- */
 
-void ps_rim_misfit(const ps_rim_view *view, const uint8_t *left_out, const ps_disc *disc, double *seen, double *wrong) {
-    double radius_px = disc->radius / sqrt(view->pitch[0] * view->pitch[1]), limit = fmax(1.0, 0.03 * radius_px), reach = limit + 1.5;
-    int n_sectors = (int)fmin(fmax(2.0 * M_PI * radius_px / 3.0, FEWEST_SECTORS), MOST_SECTORS), n_seen = 0, n_wrong = 0;
-    double excess[MOST_SECTORS] = {0}, at_rim[MOST_SECTORS] = {0}, around[MOST_SECTORS] = {0};
+/* The rim in parts of equal angle. */
+typedef struct {
+    int n;
+    double limit, reach; /* pixels: an edge further off is wrong; what is looked at on both sides */
+    double excess[MOST_SECTORS], at_rim[MOST_SECTORS], left_out[MOST_SECTORS];
+} sector_list;
+
+/* -1: too far from the rim. */
+static int sector_of(const ps_rim_view *view, const ps_disc *disc, const sector_list *sectors, int64_t row, int64_t column,
+                     double *distance) {
+    *distance = ps_rim_outside_px(view, disc, row, column);
+    if (fabs(*distance) > sectors->reach) return -1;
+    double a = ((double)row - disc->center_px[0]) * view->pitch[0], b = ((double)column - disc->center_px[1]) * view->pitch[1];
+    return (int)((atan2(b, a) / (2.0 * M_PI) + 0.5) * sectors->n) % sectors->n;
+}
+
+static void fill_sectors(const ps_rim_view *view, const uint8_t *left_out, const ps_disc *disc, sector_list *sectors) {
+    double radius_px = disc->radius / sqrt(view->pitch[0] * view->pitch[1]), limit = fmax(1.0, 0.03 * radius_px), distance;
+    *sectors = (sector_list){
+        .n = (int)fmin(fmax(2.0 * M_PI * radius_px / 3.0, FEWEST_SECTORS), MOST_SECTORS), .limit = limit, .reach = limit + 1.5};
     for (int64_t i = 0; i < view->rows * view->columns; i++) {
-        int64_t row = i / view->columns, column = i % view->columns;
-        double distance = ps_rim_outside_px(view, disc, row, column);
-        if (fabs(distance) > reach) continue;
-        double a = ((double)row - disc->center_px[0]) * view->pitch[0], b = ((double)column - disc->center_px[1]) * view->pitch[1];
-        int sector = (int)((atan2(b, a) / (2.0 * M_PI) + 0.5) * n_sectors) % n_sectors;
-        around[sector] += left_out[i] != 0;
+        int sector = sector_of(view, disc, sectors, i / view->columns, i % view->columns, &distance);
+        if (sector < 0) continue;
+        sectors->left_out[sector] += left_out[i] != 0;
         if (left_out[i]) continue;
-        excess[sector] += fullness(view, i) - coverage(distance);
-        at_rim[sector] += fabs(distance) < 0.5;
+        sectors->excess[sector] += fullness(view, i) - coverage(distance);
+        sectors->at_rim[sector] += fabs(distance) < 0.5;
     }
-    for (int k = 0; k < n_sectors; k++) {
-        if (!(at_rim[k] > 0.0) || around[k] > 2.0 * at_rim[k]) continue;
-        n_seen++;
-        n_wrong += fabs(excess[k] / at_rim[k]) > limit;
+}
+
+static bool is_seen(const sector_list *sectors, int k) {
+    return sectors->at_rim[k] > 0.0 && sectors->left_out[k] <= 2.0 * sectors->at_rim[k];
+}
+
+static bool is_wrong(const sector_list *sectors, int k) {
+    return is_seen(sectors, k) && fabs(sectors->excess[k] / sectors->at_rim[k]) > sectors->limit;
+}
+
+void ps_rim_misfit(const ps_rim_view *view, const uint8_t *left_out, const ps_disc *disc, double *seen, double *wrong) {
+    sector_list sectors;
+    int n_seen = 0, n_wrong = 0;
+    fill_sectors(view, left_out, disc, &sectors);
+    for (int k = 0; k < sectors.n; k++) {
+        n_seen += is_seen(&sectors, k);
+        n_wrong += is_wrong(&sectors, k);
     }
-    *seen = (double)n_seen / n_sectors;
+    *seen = (double)n_seen / sectors.n;
     *wrong = n_seen > 0 ? (double)n_wrong / n_seen : 1.0;
+}
+
+void ps_rim_leave_out_wrong(const ps_rim_view *view, const ps_disc *disc, uint8_t *left_out) {
+    sector_list sectors;
+    double distance;
+    fill_sectors(view, left_out, disc, &sectors);
+    for (int64_t i = 0; i < view->rows * view->columns; i++) {
+        int sector = sector_of(view, disc, &sectors, i / view->columns, i % view->columns, &distance);
+        if (sector < 0) continue;
+        bool beside = is_wrong(&sectors, (sector + 1) % sectors.n) || is_wrong(&sectors, (sector + sectors.n - 1) % sectors.n);
+        if (beside || is_wrong(&sectors, sector)) left_out[i] = 1;
+    }
 }

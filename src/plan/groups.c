@@ -29,7 +29,8 @@ static ps_code read_optics(const ps_job *job, const ps_series_item *item, ps_run
         PS_TRY(ps_optics_from_json(job->optics.json, "/optics", &group->optics, error));
         group->given = cJSON_PrintUnformatted(job->optics.json);
     } else {
-        group->source = job->optics.source == PS_OPTICS_FILE ? strdup(job->optics.path) : ps_text_replace(job->optics.path, "{stem}", item->stem);
+        group->source =
+            job->optics.source == PS_OPTICS_FILE ? strdup(job->optics.path) : ps_text_replace(job->optics.path, "{stem}", item->stem);
         if (!group->source) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for an optics file's name");
         PS_TRY(ps_optics_load(group->source, &group->optics, &group->given, error));
     }

@@ -25,9 +25,9 @@ int64_t ps_run_plan_first_readable(const ps_run_plan *plan, const ps_run_group *
 
 /* Pixels without a count at any position say as little as masked ones. */
 static uint8_t *blind_pixels(const ps_pattern_sample *sample, const ps_run_group *group) {
-    int64_t n_pixels = sample->detector_rows * sample->detector_columns;
-    uint8_t *blind = malloc((size_t)n_pixels);
-    for (int64_t i = 0; blind && i < n_pixels; i++) blind[i] = group->bad[i] || sample->n_marked[i] == sample->n_positions;
+    size_t n_pixels = (size_t)(sample->detector_rows * sample->detector_columns);
+    uint8_t *blind = malloc(n_pixels);
+    for (size_t i = 0; blind && i < n_pixels; i++) blind[i] = group->bad[i] || sample->n_marked[i] == sample->n_positions;
     return blind;
 }
 
@@ -64,7 +64,7 @@ static ps_code look(const ps_job *job, const ps_pattern_sample *sample, int64_t 
     group->look.frame = frame;
     group->look.n_positions = sample->n_positions;
     for (int64_t i = 0; i < sample->detector_rows * sample->detector_columns; i++)
-        group->look.n_marked += !group->bad[i] && sample->n_marked[i] > 0;
+        group->look.n_marked += !group->bad[i] && sample->n_marked[i] > 0 && sample->n_marked[i] < sample->n_positions;
     PS_TRY(measure_disc(sample, group, error));
     return count_hot(job, sample, group, error);
 }

@@ -46,7 +46,7 @@ typedef struct {
 typedef struct {
     int64_t frame;       /* index of the recording; -1: none was looked at */
     int64_t n_positions; /* that were read */
-    int64_t n_marked;    /* pixels, not masked, that hold no count at some of them */
+    int64_t n_marked;    /* pixels, not masked, that hold no count at some of them, but at others */
     int64_t n_hot;       /* pixels, not masked, that are hot at the job's hot_sigma, or clearly so where the job has none */
     bool has_disc;
     ps_disc disc;  /* radius in mrad; in pixels where the pitch is not known */
@@ -109,7 +109,8 @@ ps_code ps_run_plan_inspect(const ps_job *job, ps_run_plan *plan, ps_error *erro
  * that are not where that of the group's first recording is (refused when they are far off), hot and dead pixels, odd patterns.
  *
  * Collective where cluster is not NULL: ranks share the recordings, all get the same. The plan must be the same on all. Ends with
- * PS_E_INTERRUPTED when a stop is wanted. Reads up to 4 MiB of each recording, 64 MiB where the job looks for hot pixels. */
+ * PS_E_INTERRUPTED when a stop is wanted. Reads up to 4 MiB of each recording, 64 MiB of each group's first, and of all
+ * where the job looks for hot pixels. */
 ps_code ps_run_plan_survey(const ps_cluster *cluster, const ps_job *job, ps_run_plan *plan, int64_t most, ps_error *error);
 /* As the output records it; n_empty and n_marked_patterns are left 0, they are counted in all patterns. */
 ps_frame_seen ps_run_seen_frame(const ps_run_seen *seen);

@@ -53,7 +53,8 @@ static ps_code leave_out_odd(ps_reader *reader, const piece_list *list, int64_t 
     int64_t *marked = malloc(n_pixels * sizeof *marked);
     void *pattern = malloc(n_pixels * ps_dtype_bytes(reader->info.dtype));
     PS_GO_ALLOC(error, sum && marked && pattern);
-    PS_GO(ps_patterns_judge(list->tally, list->n, (int64_t)n_pixels - n_bad, list->kind, &sample->n_empty, &sample->n_marked_patterns, error));
+    PS_GO(ps_patterns_judge(list->tally, list->n, (int64_t)n_pixels - n_bad, list->kind, &sample->n_empty, &sample->n_marked_patterns,
+                            error));
     for (int64_t i = 0; i < list->n; i++)
         if (list->kind[i] != PS_PATTERN_GOOD) PS_GO(take_out(reader, list->where[i], pattern, sum, marked, sample, error));
 done:
@@ -73,7 +74,8 @@ static ps_code plan_pieces(const ps_reader *reader, size_t most_bytes, size_t pa
     list->where = malloc(room * sizeof *list->where);
     list->tally = malloc(room * sizeof *list->tally);
     list->kind = malloc(room);
-    return list->where && list->tally && list->kind ? PS_OK : PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a sample of patterns");
+    return list->where && list->tally && list->kind ? PS_OK
+                                                    : PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a sample of patterns");
 }
 
 static ps_code read_pieces(ps_reader *reader, piece_list *list, const int32_t *bad, int64_t n_bad, ps_pattern_sample *sample,

@@ -9,10 +9,10 @@
 #include "plan/parts.h"
 
 enum { MOST_NAMED = 4, NAMES_TEXT = 400 };
-static const double moved_px = 0.5;      /* worth saying; a measured disc is good to 0.1 */
-static const double moved_far = 0.25;    /* of the radius: another experiment, not a drift */
-static const double moved_far_px = 1.5;  /* and at least so much */
-static const double resized = 0.04;      /* of the radius, worth saying */
+static const double moved_px = 0.5;     /* worth saying; a measured disc is good to 0.1 */
+static const double moved_far = 0.25;   /* of the radius: another experiment, not a drift */
+static const double moved_far_px = 1.5; /* and at least so much */
+static const double resized = 0.04;     /* of the radius, worth saying */
 static const double resized_far = 0.25;
 
 /* Names of some recordings as "a, b, c and 7 more". */
@@ -90,26 +90,32 @@ static ps_code compare_discs(ps_run_plan *plan, const ps_run_group *group, ps_er
         plan, error,
         "%s: the bright-field disc moves within the series: that of %s is at (%.2f, %.2f) px with a radius of %.2f px, but %s; "
         "optics.per_frame gives each recording its own",
-        ps_run_plan_group_name(group), plan->series.items[first].stem, there->center_px[0], there->center_px[1], there->radius_px, moved.text);
+        ps_run_plan_group_name(group), plan->series.items[first].stem, there->center_px[0], there->center_px[1], there->radius_px,
+        moved.text);
 }
 
 /* ---- pixels and patterns -------------------------------------------------------------------------------------------------------- */
 
 static ps_code warn_of_dead(ps_run_plan *plan, const ps_run_group *group, ps_error *error) {
     if (group->n_bad_dead > 0)
-        PS_TRY(ps_run_plan_add_warning(plan, error,
-                                       "%s: %" PRId64
-                                       " pixels inside the bright-field disc of %s count nothing (dead pixels, a gap between modules, a beam "
-                                       "stop) and are left out of all frames; a mask (series.bad_pixels.mask) would say which",
-                                       ps_run_plan_group_name(group), group->n_bad_dead,
-                                       plan->series.items[ps_run_plan_first_readable(plan, group)].stem));
+        PS_TRY(ps_run_plan_add_warning(
+            plan, error,
+            "%s: %" PRId64 " pixels inside the bright-field disc of %s count nothing (dead pixels, a gap between modules, a beam "
+            "stop) and are left out of all frames; a mask (series.bad_pixels.mask) would say which",
+            ps_run_plan_group_name(group), group->n_bad_dead, plan->series.items[ps_run_plan_first_readable(plan, group)].stem));
     return PS_OK;
 }
 
 typedef int64_t (*seen_number)(const ps_run_frame *frame);
-static int64_t own_pixels(const ps_run_frame *frame) { return frame->n_own; }
-static int64_t odd_patterns(const ps_run_frame *frame) { return frame->seen.n_empty + frame->seen.n_marked_patterns; }
-static int64_t hot_pixels(const ps_run_frame *frame) { return frame->seen.n_hot; }
+static int64_t own_pixels(const ps_run_frame *frame) {
+    return frame->n_own;
+}
+static int64_t odd_patterns(const ps_run_frame *frame) {
+    return frame->seen.n_empty + frame->seen.n_marked_patterns;
+}
+static int64_t hot_pixels(const ps_run_frame *frame) {
+    return frame->seen.n_hot;
+}
 
 /* Recordings of which a number is not 0, with the number; passed over: how many of each group's first. */
 static name_list name_those(const ps_run_plan *plan, seen_number number, bool but_first) {
@@ -129,27 +135,29 @@ static name_list name_those(const ps_run_plan *plan, seen_number number, bool bu
 static ps_code warn_of_pixels(const ps_job *job, ps_run_plan *plan, ps_error *error) {
     name_list own = name_those(plan, own_pixels, true);
     if (own.n > 0)
-        PS_TRY(ps_run_plan_add_warning(plan, error,
-                                       "series: pixels that are dead%s in these recordings, but not in the first of their group, are left out "
-                                       "of them: %s",
-                                       job->series.hot_sigma > 0.0 ? " or hot" : "", own.text));
+        PS_TRY(
+            ps_run_plan_add_warning(plan, error,
+                                    "series: pixels that are dead%s in these recordings, but not in the first of their group, are left out "
+                                    "of them: %s",
+                                    job->series.hot_sigma > 0.0 ? " or hot" : "", own.text));
     name_list hot = name_those(plan, hot_pixels, true);
     if (hot.n > 0 && !(job->series.hot_sigma > 0.0))
-        PS_TRY(ps_run_plan_add_warning(plan, error,
-                                       "series: pixels look hot in these recordings: %s; series.bad_pixels.hot_sigma (8, say) leaves such out",
-                                       hot.text));
+        PS_TRY(ps_run_plan_add_warning(
+            plan, error, "series: pixels look hot in these recordings: %s; series.bad_pixels.hot_sigma (8, say) leaves such out",
+            hot.text));
     return PS_OK;
 }
 
 static ps_code warn_of_patterns(const ps_job *job, ps_run_plan *plan, ps_error *error) {
     name_list odd = name_those(plan, odd_patterns, false);
     if (odd.n == 0) return PS_OK;
-    return ps_run_plan_add_warning(plan, error,
-                                   "series: among some patterns of each recording are ones that are empty or hold no counts (all-ones or not "
-                                   "finite): %s; %s",
-                                   odd.text,
-                                   job->series.allow_partial ? "they are filled from their neighbours"
-                                                             : "such frames fail, series.allow_partial fills the patterns from their neighbours");
+    return ps_run_plan_add_warning(
+        plan, error,
+        "series: among some patterns of each recording are ones that are empty or hold no counts (all-ones or not "
+        "finite): %s; %s",
+        odd.text,
+        job->series.allow_partial ? "they are filled from their neighbours"
+                                  : "such frames fail, series.allow_partial fills the patterns from their neighbours");
 }
 
 ps_code ps_run_plan_compare_seen(const ps_job *job, ps_run_plan *plan, ps_error *error) {

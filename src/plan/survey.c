@@ -12,11 +12,12 @@
 #include "plan/sample_pattern.h"
 #include "cluster/wait_ranks.h"
 
-static const size_t usual_bytes = (size_t)4 << 20, hot_bytes = (size_t)64 << 20; /* read of each recording */
-static const double clear_hot_sigma = 12.0, clear_hot_factor = 2.0; /* as for the first recordings: hot though nobody asked */
-static const double dead_level = 0.01;                              /* of the disc's level */
-static const double least_expected = 20.0; /* counts that a pixel should have before its having none says anything */
+static const size_t usual_bytes = (size_t)4 << 20, most_bytes = (size_t)64 << 20; /* read of each recording */
+static const double clear_hot_sigma = 12.0, clear_hot_factor = 2.0;               /* as for the first recordings: hot though nobody asked */
+static const double dead_level = 0.02;                                            /* of the disc's level */
+static const double least_expected = 20.0; /* counts that pixels should have before their having none says anything */
 static const double darkest = 0.25;        /* of the disc's level, that a specimen may leave of it */
+static const double rim_px = 1.5;          /* a pixel so far outside may see some of the disc */
 
 /* What ranks tell each other of a recording, as numbers: the members of ps_run_seen in their order, then how many pixels are its own. */
 enum { LOOKED, HAS_DISC, ROW, COLUMN, RADIUS, PLATEAU, N_POSITIONS, N_EMPTY, N_MARKED, N_HOT, N_DEAD, N_PIXELS, N_TOLD };
@@ -47,12 +48,26 @@ static double outside_px(const ps_run_seen *seen, const double *pitch, int64_t r
     return hypot(a, b) / sqrt(pitch[0] * pitch[1]) - seen->radius_px;
 }
 
-/* Well inside the disc, where counts must be, and has none. */
-static bool is_dead(const ps_pattern_sample *sample, const ps_run_seen *seen, const double *pitch, int64_t pixel) {
-    if (sample->n_marked[pixel] == sample->n_positions) return true;
-    double distance = outside_px(seen, pitch, pixel / sample->detector_columns, pixel % sample->detector_columns);
-    double expected = darkest * seen->plateau * (double)sample->n_positions * fmin(fmax(-distance, 0.0), 1.0);
-    return expected > least_expected && !(sample->mean[pixel] > dead_level * seen->plateau);
+/* A pixel inside the disc that shows none of its light. */
+static bool is_dark(const ps_pattern_sample *sample, const ps_run_seen *seen, int64_t pixel) {
+    return sample->n_marked[pixel] == sample->n_positions || !(sample->mean[pixel] > dead_level * seen->plateau);
+}
+
+/* Pixels of a row or column, `step` apart, that lie in runs of dark ones which should have had too many counts together for chance.
+ * distance: [pixels], from the rim. */
+static void mark_runs(const ps_pattern_sample *sample, const ps_run_group *group, const ps_run_seen *seen, const double *distance,
+                      int64_t begin, int64_t step, int64_t length, uint8_t *dead) {
+    double each = darkest * seen->plateau * (double)sample->n_positions;
+    for (int64_t i = 0, end; i < length; i = end + 1) {
+        double expected = 0.0;
+        for (end = i; end < length && distance[begin + end * step] < 0.0; end++) {
+            int64_t pixel = begin + end * step;
+            if (!group->bad[pixel] && !is_dark(sample, seen, pixel)) break;
+            expected += group->bad[pixel] ? 0.0 : each * fmin(-distance[pixel], 1.0);
+        }
+        for (int64_t k = i; expected > least_expected && k < end; k++)
+            if (!group->bad[begin + k * step]) dead[begin + k * step] = 1;
+    }
 }
 
 /* A gap goes on through the rim: a pixel there without any count beside a dead one is dead too. */
@@ -68,21 +83,31 @@ static bool continues_gap(const ps_pattern_sample *sample, const uint8_t *dead, 
     return false;
 }
 
-/* dead: [pixels], 1 dead, 2 at the rim and dead because its neighbour is. */
-static void find_dead(const ps_pattern_sample *sample, const ps_run_group *group, ps_run_seen *seen, uint8_t *dead) {
-    int64_t n_pixels = sample->detector_rows * sample->detector_columns;
-    const double *pitch = group->optics.detector_pitch_mrad;
-    memset(dead, 0, (size_t)n_pixels);
-    if (!seen->has_disc) return;
-    for (int64_t i = 0; i < n_pixels; i++) {
-        double distance = outside_px(seen, pitch, i / sample->detector_columns, i % sample->detector_columns);
-        dead[i] = distance < 1.5 && !group->bad[i] && is_dead(sample, seen, pitch, i);
-    }
-    for (int64_t i = 0; i < n_pixels; i++) {
-        double distance = outside_px(seen, pitch, i / sample->detector_columns, i % sample->detector_columns);
-        if (fabs(distance) < 1.5 && !group->bad[i] && !dead[i] && continues_gap(sample, dead, i)) dead[i] = 2;
+static void mark_dead(const ps_pattern_sample *sample, const ps_run_group *group, const double *distance, ps_run_seen *seen,
+                      uint8_t *dead) {
+    int64_t rows = sample->detector_rows, columns = sample->detector_columns;
+    for (int64_t i = 0; i < rows * columns; i++)
+        dead[i] = distance[i] < rim_px && !group->bad[i] && sample->n_marked[i] == sample->n_positions;
+    for (int64_t row = 0; row < rows; row++) mark_runs(sample, group, seen, distance, row * columns, 1, columns, dead);
+    for (int64_t column = 0; column < columns; column++) mark_runs(sample, group, seen, distance, column, columns, rows, dead);
+    for (int64_t i = 0; i < rows * columns; i++) {
+        if (fabs(distance[i]) < rim_px && !group->bad[i] && !dead[i] && continues_gap(sample, dead, i)) dead[i] = 2;
         seen->n_dead += dead[i] != 0;
     }
+}
+
+/* dead: [pixels], 1 dead, 2 at the rim and dead because its neighbour is. */
+static ps_code find_dead(const ps_pattern_sample *sample, const ps_run_group *group, ps_run_seen *seen, uint8_t *dead, ps_error *error) {
+    int64_t n_pixels = sample->detector_rows * sample->detector_columns;
+    memset(dead, 0, (size_t)n_pixels);
+    if (!seen->has_disc) return PS_OK;
+    double *distance = malloc((size_t)n_pixels * sizeof *distance);
+    if (!distance) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory to look for dead pixels");
+    for (int64_t i = 0; i < n_pixels; i++)
+        distance[i] = outside_px(seen, group->optics.detector_pitch_mrad, i / sample->detector_columns, i % sample->detector_columns);
+    mark_dead(sample, group, distance, seen, dead);
+    free(distance);
+    return PS_OK;
 }
 
 /* A dead pixel is no hot one's neighbour. hot: [pixels], filled. */
@@ -91,7 +116,8 @@ static ps_code find_hot(const ps_job *job, const ps_pattern_sample *sample, cons
     bool asked = job->series.hot_sigma > 0.0;
     double sigma = asked ? job->series.hot_sigma : clear_hot_sigma, least = asked ? 0.0 : clear_hot_factor * seen->plateau;
     int64_t ignored;
-    PS_TRY(ps_hot_pixels(sample->mean, sample->n_positions, sample->detector_rows, sample->detector_columns, sigma, bad, hot, &ignored, error));
+    PS_TRY(ps_hot_pixels(sample->mean, sample->n_positions, sample->detector_rows, sample->detector_columns, sigma, bad, hot, &ignored,
+                         error));
     for (int64_t i = 0; i < sample->detector_rows * sample->detector_columns; i++) {
         hot[i] = hot[i] && sample->mean[i] > least;
         seen->n_hot += hot[i];
@@ -100,7 +126,8 @@ static ps_code find_hot(const ps_job *job, const ps_pattern_sample *sample, cons
 }
 
 /* Hot ones only where the job leaves them out. */
-static ps_code list_pixels(const ps_job *job, int64_t n_pixels, const uint8_t *hot, const uint8_t *dead, pixel_list *list, ps_error *error) {
+static ps_code list_pixels(const ps_job *job, int64_t n_pixels, const uint8_t *hot, const uint8_t *dead, pixel_list *list,
+                           ps_error *error) {
     list->pixels = malloc((size_t)(n_pixels + 1) * sizeof *list->pixels);
     if (!list->pixels) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a list of pixels");
     for (int32_t i = 0; i < n_pixels; i++) {
@@ -120,13 +147,11 @@ static ps_code examine(const ps_job *job, const ps_pattern_sample *sample, const
     int64_t n_pixels = sample->detector_rows * sample->detector_columns;
     uint8_t *bad = malloc((size_t)n_pixels), *dead = malloc((size_t)n_pixels), *hot = malloc((size_t)n_pixels);
     PS_GO_ALLOC(error, bad && dead && hot);
-    *seen = (ps_run_seen){.looked = true,
-                          .n_positions = sample->n_positions,
-                          .n_empty = sample->n_empty,
-                          .n_marked_patterns = sample->n_marked_patterns};
+    *seen = (ps_run_seen){
+        .looked = true, .n_positions = sample->n_positions, .n_empty = sample->n_empty, .n_marked_patterns = sample->n_marked_patterns};
     for (int64_t i = 0; i < n_pixels; i++) bad[i] = group->bad[i] || sample->n_marked[i] == sample->n_positions;
     measure_disc(sample, group, bad, seen);
-    find_dead(sample, group, seen, dead);
+    PS_GO(find_dead(sample, group, seen, dead, error));
     for (int64_t i = 0; i < n_pixels; i++) bad[i] = bad[i] || dead[i];
     PS_GO(find_hot(job, sample, bad, seen, hot, error));
     PS_GO(list_pixels(job, n_pixels, hot, dead, list, error));
@@ -143,8 +168,9 @@ static ps_code look(const ps_job *job, const ps_run_plan *plan, int64_t index, p
     ps_reader_options options = ps_job_reader_options(job);
     ps_pattern_sample sample;
     ps_error reason = {0};
-    ps_code code = ps_sample_pattern_of(plan->series.items[index].source, &options, job->series.hot_sigma > 0.0 ? hot_bytes : usual_bytes,
-                                        group->bad, &sample, &reason);
+    bool is_first = index == ps_run_plan_first_readable(plan, group); /* what all others are compared with */
+    size_t bytes = is_first || job->series.hot_sigma > 0.0 ? most_bytes : usual_bytes;
+    ps_code code = ps_sample_pattern_of(plan->series.items[index].source, &options, bytes, group->bad, &sample, &reason);
     bool fits = code == PS_OK && sample.detector_rows == plan->detector_rows && sample.detector_columns == plan->detector_columns;
     if (code == PS_E_MEMORY)
         PS_FAIL(error, code, "%s", reason.text);
@@ -187,12 +213,18 @@ static ps_code look_at_share(const ps_cluster *cluster, const ps_job *job, ps_ru
 }
 
 static void tell(const ps_run_seen *seen, const pixel_list *list, double told[N_TOLD]) {
-    const double values[N_TOLD] = {seen->looked,           seen->has_disc,
-                                   seen->center_px[0],     seen->center_px[1],
-                                   seen->radius_px,        seen->plateau,
-                                   (double)seen->n_positions, (double)seen->n_empty,
-                                   (double)seen->n_marked_patterns, (double)seen->n_hot,
-                                   (double)seen->n_dead,   (double)list->n};
+    const double values[N_TOLD] = {seen->looked,
+                                   seen->has_disc,
+                                   seen->center_px[0],
+                                   seen->center_px[1],
+                                   seen->radius_px,
+                                   seen->plateau,
+                                   (double)seen->n_positions,
+                                   (double)seen->n_empty,
+                                   (double)seen->n_marked_patterns,
+                                   (double)seen->n_hot,
+                                   (double)seen->n_dead,
+                                   (double)list->n};
     memcpy(told, values, sizeof values);
 }
 
@@ -236,13 +268,16 @@ static ps_code share_pixels(const ps_cluster *cluster, int64_t n, pixel_list *li
     PS_TRY(ps_cluster_agree(cluster, code, error));
     for (int64_t i = 0; i < n; i++)
         if (lists[i].n > 0)
-            PS_TRY(PS_MPI(error, MPI_Allreduce(MPI_IN_PLACE, lists[i].pixels, (int)lists[i].n, MPI_INT32_T, MPI_SUM, cluster->communicator)));
+            PS_TRY(
+                PS_MPI(error, MPI_Allreduce(MPI_IN_PLACE, lists[i].pixels, (int)lists[i].n, MPI_INT32_T, MPI_SUM, cluster->communicator)));
     return PS_OK;
 }
 
 /* ---- what follows --------------------------------------------------------------------------------------------------------------- */
 
-static int32_t pixel_of(int32_t entry) { return entry < 0 ? -1 - entry : entry; }
+static int32_t pixel_of(int32_t entry) {
+    return entry < 0 ? -1 - entry : entry;
+}
 
 static ps_code enter_dead(const ps_job *job, ps_run_plan *plan, int64_t group, const pixel_list *list, ps_error *error) {
     ps_code code = PS_OK;

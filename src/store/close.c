@@ -36,7 +36,8 @@ static void write_crate(const char *path) {
 static void drop_previous(const ps_output *output, const int64_t counts[3]) {
     if (counts[PS_FRAME_DONE] != output->n_frames) return;
     int n = ps_publish_forget(output->path, ps_output_is_output);
-    if (n > 0) ps_log(PS_LOG_INFO, "%s: every frame is done; removed %d earlier result%s kept beside it", output->path, n, n == 1 ? "" : "s");
+    if (n > 0)
+        ps_log(PS_LOG_INFO, "%s: every frame is done; removed %d earlier result%s kept beside it", output->path, n, n == 1 ? "" : "s");
 }
 
 /* Collective: something was not written. What HDF5 holds open stays open, which the program's end knows. */
@@ -55,7 +56,8 @@ static ps_code write_end(ps_output *output, int64_t counts[3], bool *lost, ps_er
     ps_code code = output->rank == 0 ? ps_process_finish(output->entry, output->process, counts, error) : PS_OK;
     if (code != PS_OK) ps_hdf5_mark_broken();
     if (ps_hdf5_is_broken() && code == PS_OK)
-        code = PS_FAIL(error, PS_E_IO, "%s: could not be written to the end; what it says of its frames is true, and --resume goes on", output->path);
+        code = PS_FAIL(error, PS_E_IO, "%s: could not be written to the end; what it says of its frames is true, and --resume goes on",
+                       output->path);
     code = ps_output_agree(output->communicator, code, error);
     if (code != PS_OK && *lost && error) *error = reason;
     return code;

@@ -33,8 +33,8 @@ ps_code ps_guard_add(ps_guard_targets *targets, char *path, const char *what, ps
         targets->targets = larger;
         targets->room = room;
     }
-    targets->targets[targets->n++] = (ps_guard_target){
-        .path = path, .what = what, .own = ps_output_is_output(path), .device = status.st_dev, .inode = status.st_ino};
+    targets->targets[targets->n++] =
+        (ps_guard_target){.path = path, .what = what, .own = ps_output_is_output(path), .device = status.st_dev, .inode = status.st_ino};
     return PS_OK;
 }
 
@@ -107,8 +107,8 @@ static ps_code compare(const guard *g, const char *path, const char *role, const
         if (target->inode != status.st_ino || target->device != status.st_dev) continue;
         bool other_name = strcmp(path, target->path) != 0;
         return PS_FAIL(error, PS_E_JOB, "%s: the run would write over %s, which the job reads (%s%s%s%s%s); give the output another name",
-                       target->what, target->path, role, other_name ? ", as " : "", other_name ? path : "",
-                       via ? ", linked from " : "", via ? via : "");
+                       target->what, target->path, role, other_name ? ", as " : "", other_name ? path : "", via ? ", linked from " : "",
+                       via ? via : "");
     }
     return PS_OK;
 }
@@ -137,7 +137,8 @@ static ps_code look_at_optics(const ps_job *job, const guard *g, const ps_series
     if (job->optics.source != PS_OPTICS_PER_FRAME) return PS_OK;
     for (int64_t i = 0; i < series->n_items; i++) {
         char *path = ps_text_replace(job->optics.path, "{stem}", series->items[i].stem);
-        ps_code code = path ? look_at_file(g, path, "/optics/per_frame", false, error) : PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
+        ps_code code = path ? look_at_file(g, path, "/optics/per_frame", false, error)
+                            : PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
         free(path);
         PS_TRY(code);
     }

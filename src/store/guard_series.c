@@ -47,8 +47,10 @@ static ps_code refuse_own(const ps_name_list *recordings, const ps_reader_option
         }
     }
     if (n == 0) return PS_OK;
-    return PS_FAIL(error, PS_E_JOB, "/series/files: %s is %s of ptyseries, no recording (%lld of %lld files are of this kind); narrow the pattern, or "
-                   "keep them in another folder", first, kind, n, (long long)recordings->n);
+    return PS_FAIL(error, PS_E_JOB,
+                   "/series/files: %s is %s of ptyseries, no recording (%lld of %lld files are of this kind); narrow the pattern, or "
+                   "keep them in another folder",
+                   first, kind, n, (long long)recordings->n);
 }
 
 /* ---- what a pattern would catch ---- */
@@ -112,10 +114,11 @@ static ps_code refuse_pattern(const ps_job *job, ps_error *error) {
         ps_source parts = {0};
         char *pattern = ps_path_resolve(job->base_directory, job->series.files[i]);
         if (pattern && ps_source_split(pattern, &parts, NULL) == PS_OK && catches(parts.path, folder, name))
-            code = PS_FAIL(error, PS_E_JOB,
-                           "/output/file: the pattern %s of /series/files catches %s, so that the next run would take the output for a recording; "
-                           "give it another name or folder, or narrow the pattern",
-                           job->series.files[i], name);
+            code = PS_FAIL(
+                error, PS_E_JOB,
+                "/output/file: the pattern %s of /series/files catches %s, so that the next run would take the output for a recording; "
+                "give it another name or folder, or narrow the pattern",
+                job->series.files[i], name);
         ps_source_free(&parts);
         free(pattern);
     }

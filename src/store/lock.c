@@ -40,10 +40,11 @@ static ps_code write_owner(int fd, const char *path, ps_error *error) {
     owner me = myself();
     char text[256];
     int length = snprintf(text, sizeof text, "host %s pid %ld job %s since %s\n", me.host, me.pid, me.job, me.since);
-    ssize_t wrote = ftruncate(fd, 0);
-    if (wrote == 0)
+    ssize_t wrote = -1;
+    if (ftruncate(fd, 0) == 0) {
         do wrote = pwrite(fd, text, (size_t)length, 0); /* at most a block, so never in part */
         while (wrote < 0 && errno == EINTR);
+    }
     if (wrote != length) return ps_io_fail(error, wrote < 0 ? errno : ENOSPC, "%s: cannot write the lock", path);
     return PS_OK;
 }

@@ -127,8 +127,8 @@ ps_code ps_output_resume(const char *path, const ps_output_spec *spec, bool retr
 /* Collective over communicator: opens an existing file for writing. Errors are agreed on by all ranks; PS_E_ARGUMENT when another
  * run writes it. SIGXFSZ is ignored from here on, so that a file size limit becomes an error. */
 ps_code ps_output_open(const char *path, MPI_Comm communicator, ps_output **output, ps_error *error);
-/* Rank-local. PS_E_IO when something else removed, replaced, moved or cut the file. Images and curves (read back and compared), then the CRC of all of them and the frame's row, then (flushed) its state.
- * Refuses non-finite values with PS_E_NUMERIC and writes nothing then. */
+/* Rank-local. PS_E_IO when something else removed, replaced, moved or cut the file. Images and curves (read back and compared), then the
+ * CRC of all of them and the frame's row, then (flushed) its state. Refuses non-finite values with PS_E_NUMERIC and writes nothing then. */
 ps_code ps_output_write_frame(ps_output *output, int64_t frame, const ps_frame_result *result, ps_error *error);
 /* Rank-local, before the frame is written or failed. */
 ps_code ps_output_write_seen(ps_output *output, int64_t frame, const ps_frame_seen *seen, ps_error *error);
@@ -146,8 +146,9 @@ typedef struct {
     const char *backend, *precision; /* what prepared it */
 } ps_output_prepared;
 ps_code ps_output_write_prepared(ps_output *output, int64_t optics, const ps_output_prepared *prepared, ps_error *error);
-/* Collective: writes end time and counts (rank 0), closes, and puts the file into the directory's ro-crate-metadata.json. When every frame is
- * done, earlier results kept beside it (PATH.previous-N) go. PS_E_IO when the file is no longer there or was cut: what can be saved is. */
+/* Collective: writes end time and counts (rank 0), closes, and puts the file into the directory's ro-crate-metadata.json. When every frame
+ * is done, earlier results kept beside it (PATH.previous-N) go. PS_E_IO when the file is no longer there or was cut: what can be saved is.
+ */
 ps_code ps_output_close(ps_output *output, ps_error *error);
 
 /* Rank-local: states of all frames of a file on disk (also while it is being written); *states is malloc'd, [n]. */

@@ -51,10 +51,10 @@ ps_code ps_presence_check(const ps_output *output, ps_error *error) {
     if (fstat(output->fd, &status) != 0) return ps_io_fail(error, errno, "%s: the output was lost %s", output->path, meanwhile);
     if (!is_named(output, &problem)) {
         if (status.st_nlink > 0 && other_name(output, name))
-            return PS_FAIL(error, PS_E_IO, "%s: the output was moved to %s %s; move it back, then run again with --resume", output->path, name,
-                           meanwhile);
-        return PS_FAIL(error, PS_E_IO, "%s: the output was %s %s%s%s", output->path, problem ? "removed" : "replaced by another file", meanwhile,
-                       problem && problem != ENOENT ? ": " : "", problem && problem != ENOENT ? strerror(problem) : "");
+            return PS_FAIL(error, PS_E_IO, "%s: the output was moved to %s %s; move it back, then run again with --resume", output->path,
+                           name, meanwhile);
+        return PS_FAIL(error, PS_E_IO, "%s: the output was %s %s%s%s", output->path, problem ? "removed" : "replaced by another file",
+                       meanwhile, problem && problem != ENOENT ? ": " : "", problem && problem != ENOENT ? strerror(problem) : "");
     }
     if (status.st_size < output->bytes)
         return PS_FAIL(error, PS_E_IO, "%s: the output was cut from %lld to %lld bytes %s", output->path, (long long)output->bytes,

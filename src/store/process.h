@@ -17,8 +17,8 @@ ps_code ps_process_hide_reserve(const char *path, int first, ps_error *error);
 
 /* Number of the slot that was used last (1 ...). */
 ps_code ps_process_last(hid_t entry, int *last, ps_error *error);
-/* Fills slot `number`, seen or hidden, with the spec's notes and job, its state last, then shows it. Raw data only. What has no place of its own, or is too long
- * for it, goes to "more". */
+/* Fills slot `number`, seen or hidden, with the spec's notes and job, its state last, then shows it. Raw data only. What has no place of
+ * its own, or is too long for it, goes to "more". */
 ps_code ps_process_fill(hid_t entry, int number, const ps_output_spec *spec, ps_error *error);
 /* Rank-local, with the file's lock held and nobody else writing it: when all slots are used, replaces the file by a copy of itself
  * with PS_PROCESS_SLOTS more. */

@@ -129,7 +129,8 @@ ps_code ps_publish_rename(const char *temporary, const char *path, bool overwrit
         goto done;
     }
     fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || (sync_file(fd) != 0 && errno != EINVAL)) code = ps_io_fail(error, errno, "%s: cannot write the directory to disk", directory);
+    if (fd < 0 || (sync_file(fd) != 0 && errno != EINVAL))
+        code = ps_io_fail(error, errno, "%s: cannot write the directory to disk", directory);
 done:
     if (fd >= 0) close(fd);
     free(directory);
@@ -160,8 +161,10 @@ ps_code ps_publish_keep(const char *path, char **kept, ps_error *error) {
         char *name = ps_text_format("%s.previous-%d", path, number);
         if (!name) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a file name");
         problem = give_second_name(path, name);
-        if (problem == 0) *kept = name;
-        else free(name);
+        if (problem == 0)
+            *kept = name;
+        else
+            free(name);
     }
     return problem == 0 ? PS_OK : ps_io_fail(error, problem, "%s: cannot keep it beside its replacement", path);
 }

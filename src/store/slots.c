@@ -18,9 +18,9 @@ ps_code ps_slots_create_entry(hid_t file, int64_t n_links, hid_t *entry, ps_erro
     hid_t creation = H5Pcreate(H5P_GROUP_CREATE);
     ps_code code = PS_OK;
     bool fits = n_links <= MOST_LINKS;
-    if (creation < 0 || (fits && (H5Pset_link_creation_order(creation, H5P_CRT_ORDER_TRACKED) < 0 ||
-                                  H5Pset_link_phase_change(creation, 65535, 0) < 0 ||
-                                  H5Pset_est_link_info(creation, (unsigned)n_links, 12) < 0)) ||
+    if (creation < 0 ||
+        (fits && (H5Pset_link_creation_order(creation, H5P_CRT_ORDER_TRACKED) < 0 || H5Pset_link_phase_change(creation, 65535, 0) < 0 ||
+                  H5Pset_est_link_info(creation, (unsigned)n_links, 12) < 0)) ||
         (*entry = H5Gcreate2(file, "entry", H5P_DEFAULT, creation, H5P_DEFAULT)) < 0)
         code = ps_h5_fail(error, "cannot create the group entry");
     ps_h5_close(&creation);
@@ -37,7 +37,8 @@ static ps_code read_at(int fd, uint64_t at, uint8_t *bytes, size_t n, ps_error *
     while (n > 0) {
         ssize_t got = pread(fd, bytes, n, (off_t)at);
         if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return ps_io_fail(error, got < 0 ? errno : EIO, "cannot read the header of /entry at byte %llu", (unsigned long long)at);
+        if (got <= 0)
+            return ps_io_fail(error, got < 0 ? errno : EIO, "cannot read the header of /entry at byte %llu", (unsigned long long)at);
         bytes += got;
         at += (uint64_t)got;
         n -= (size_t)got;

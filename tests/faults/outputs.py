@@ -262,6 +262,8 @@ def interrupted_copies(series, count):
 
 
 def test_uneven(series, count):
+    """Closing would wait for the rank that has no file, so nobody closes and the program leaves by MPI_Abort. (Here it would not wait: the
+    injected refusal opens the file, because opening waits for all ranks too.)"""
     histogram = series.folder / "histogram.json"
     histogram.write_text(json.dumps({"task": "histogram", "series": json.loads(series.job.read_text())["series"],
                                      "histogram": {"bins": 16, "range": "auto"}, "output": {"file": "uneven_h.h5"}, "compute": {"backend": "cpu"}}))
@@ -270,6 +272,7 @@ def test_uneven(series, count):
         inject = {"PS_INJECT": "hdf5_refuse:1", "PS_INJECT_PATH": "uneven", "PS_INJECT_RANK": str(rank)}
         text = check(series.run(output, ranks=3, inject=inject), [1], f"rank {rank} cannot open the output")
         expect_text(text, ["cannot open for writing through MPI-IO"], f"rank {rank}")
+        expect_text(text, ["left by MPI_Abort with 1"], f"rank {rank}")
         series.check_finished(output, f"rank {rank} could not open it")
         output.unlink()
         count(f"rank {rank} cannot open the output: exit 1")
@@ -277,6 +280,7 @@ def test_uneven(series, count):
         command = ["mpirun", "--oversubscribe", "-n", "3", *preload, series.program, "run", str(histogram)]
         text = check(finish(start(command)), [1], f"rank {rank} cannot open the histogram")
         expect_text(text, ["cannot open through MPI-IO"], f"rank {rank}, histogram")
+        expect_text(text, ["left by MPI_Abort with 1"], f"rank {rank}, histogram")
         count(f"rank {rank} cannot open the histogram: exit 1")
 
 

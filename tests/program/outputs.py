@@ -28,7 +28,7 @@ def refused(folder, output, *words, settings=(), ranks=(None, 3)):
     where = [f"output.file={output}"] if output else []
     says(folder.call("check", *where, *settings, status=2), *words)
     for n in ranks:
-        for extra in ([], ["--overwrite"], ["--resume"]):
+        for extra in (["--overwrite"],) if n else ([], ["--overwrite"], ["--resume"]):
             says(folder.call("run", *where, *settings, status=2, ranks=n, extra=extra), *words)
     check(digests(folder) == before, f"{output}: files changed")
 

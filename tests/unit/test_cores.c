@@ -280,6 +280,30 @@ static void the_topology_is_read(void **state) {
     assert_int_equal(system(command), 0);
 }
 
+static void time_of_cpus_is_granted(void **state) {
+    (void)state;
+    char root[] = "/tmp/ptyseries_quota_XXXXXX", command[64];
+    assert_non_null(mkdtemp(root));
+    assert_int_equal(ps_binding_quota(root), 0);
+    write_file(root, "/proc/self/cgroup", "3:cpu,cpuacct:/pod/a\n0::/pod/a/b\n");
+    write_file(root, "/proc/self/mountinfo", "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+    write_file(root, "/sys/fs/cgroup/pod/a/b/cpu.max", "max 100000\n");
+    assert_int_equal(ps_binding_quota(root), 0);
+    write_file(root, "/sys/fs/cgroup/pod/cpu.max", "1600000 100000\n"); /* an ancestor's */
+    assert_int_equal(ps_binding_quota(root), 16);
+    write_file(root, "/sys/fs/cgroup/pod/a/cpu.max", "50000 100000\n"); /* half of one */
+    assert_int_equal(ps_binding_quota(root), 1);
+    write_file(root, "/proc/self/mountinfo", "31 23 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n");
+    write_file(root, "/sys/fs/cgroup/cpu/pod/a/cpu.cfs_quota_us", "-1\n");
+    write_file(root, "/sys/fs/cgroup/cpu/pod/a/cpu.cfs_period_us", "100000\n");
+    assert_int_equal(ps_binding_quota(root), 0);
+    write_file(root, "/sys/fs/cgroup/cpu/pod/cpu.cfs_quota_us", "450000\n");
+    write_file(root, "/sys/fs/cgroup/cpu/pod/cpu.cfs_period_us", "100000\n");
+    assert_int_equal(ps_binding_quota(root), 4);
+    snprintf(command, sizeof command, "rm -r %s", root);
+    assert_int_equal(system(command), 0);
+}
+
 static void this_process_is_seen(void **state) {
     (void)state;
     ps_binding binding;
@@ -304,6 +328,7 @@ int main(void) {
         cmocka_unit_test(nothing_asked),
         cmocka_unit_test(asked),
         cmocka_unit_test(the_topology_is_read),
+        cmocka_unit_test(time_of_cpus_is_granted),
         cmocka_unit_test(this_process_is_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

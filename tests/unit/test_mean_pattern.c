@@ -22,7 +22,8 @@ static char path[] = "/tmp/ptyseries_mean_XXXXXX";
 static int write_recording(void **state) {
     (void)state;
     char header[119];
-    int used = snprintf(header, sizeof header, "{'descr': '<u2', 'fortran_order': False, 'shape': (%d, %d, %d), }", POSITIONS, ROWS, COLUMNS);
+    int used =
+        snprintf(header, sizeof header, "{'descr': '<u2', 'fortran_order': False, 'shape': (%d, %d, %d), }", POSITIONS, ROWS, COLUMNS);
     int file = mkstemp(path);
     FILE *out = fdopen(file, "wb");
     assert_non_null(out);

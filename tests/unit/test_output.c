@@ -505,7 +505,12 @@ static void every_run_is_noted(void **state) {
         snprintf(command, sizeof command, "run number %d", run);
         f.notes[0] = (ps_output_note){"another_key", long_text};
         f.notes[2].value = command;
+        struct stat before, after;
+        assert_int_equal(stat(path, &before), 0);
         must(ps_output_resume(path, &f.spec, false, &error), &error);
+        assert_int_equal(stat(path, &after), 0);
+        assert_int_equal(run != 17, before.st_ino == after.st_ino); /* copied only when the room is used up */
+        assert_n_runs(run);
     }
     assert_text_at("process_1/command_line", "ptyseries run job.json");
     assert_text_at("process_1/program", "ptyseries");
@@ -522,6 +527,25 @@ static void every_run_is_noted(void **state) {
     free(long_text);
     assert_int_equal(state_of(3), PS_FRAME_DONE);
     assert_int_equal(n_files(), 2); /* the output and its crate */
+}
+
+/* Someone added to the file, and the library put that where the links of later runs were hidden. */
+static void an_edited_file_goes_on(void **state) {
+    (void)state;
+    ps_error error = {0};
+    char name[32];
+    create();
+    hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+    for (int i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "entry/added_%d", i);
+        H5Gclose(H5Gcreate2(file, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+    }
+    H5Fclose(file);
+    for (int run = 2; run <= 4; run++) {
+        must(ps_output_resume(path, &f.spec, false, &error), &error);
+        assert_n_runs(run);
+    }
+    assert_text_at("process_4/state", "running");
 }
 
 /* ---- the crate ---- */
@@ -610,6 +634,7 @@ int main(int n_arguments, char **arguments) {
         T(what_is_read_later_is_recorded_later),
         T(attempts_count_until_a_frame_ends),
         T(every_run_is_noted),
+        T(an_edited_file_goes_on),
         T(the_crate_tells_what_made_what),
         T(what_is_no_crate_stays),
     };

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static size_t add_kind(const ps_odd_patterns *found, int64_t n_positions, int64_t scan_columns, ps_pattern_kind kind, char *text, size_t used) {
+static size_t add_kind(const ps_odd_patterns *found, int64_t n_positions, int64_t scan_columns, ps_pattern_kind kind, char *text,
+                       size_t used) {
     char list[PS_ODD_TEXT];
     int64_t n = kind == PS_PATTERN_EMPTY ? found->n_empty : found->n_marked;
     if (n == 0) return used;

@@ -88,7 +88,8 @@ static bool has_object(const char *path, const char *group, const char *name) {
     hid_t file = H5I_INVALID_HID;
     ps_h5_quiet();
     if (access(path, R_OK) != 0 || H5Fis_hdf5(path) <= 0 || ps_h5_open_read(path, &file, NULL) != PS_OK) return false;
-    bool found = H5Lexists(file, "entry", H5P_DEFAULT) > 0 && H5Lexists(file, group, H5P_DEFAULT) > 0 && H5Lexists(file, name, H5P_DEFAULT) > 0;
+    bool found =
+        H5Lexists(file, "entry", H5P_DEFAULT) > 0 && H5Lexists(file, group, H5P_DEFAULT) > 0 && H5Lexists(file, name, H5P_DEFAULT) > 0;
     H5Fclose(file);
     return found;
 }
@@ -111,10 +112,12 @@ ps_code ps_simulate_look(const ps_simulate_paths *paths, const ps_run_options *o
     if (!options->overwrite && !options->resume)
         code = PS_FAIL(error, PS_E_ARGUMENT, "%s: exists already; --overwrite replaces it, --resume goes on", found);
     else if (*whole && !has_object(paths->master, "entry/simulation", "entry/simulation/science"))
-        code = PS_FAIL(error, PS_E_ARGUMENT, "%s: holds no /entry/simulation/science, so no simulation made it, and it is neither replaced nor resumed",
+        code = PS_FAIL(error, PS_E_ARGUMENT,
+                       "%s: holds no /entry/simulation/science, so no simulation made it, and it is neither replaced nor resumed",
                        paths->master);
     else if (!*whole && !has_object(paths->truth, "entry/truth", "entry/truth/phase"))
-        code = PS_FAIL(error, PS_E_ARGUMENT, "%s: stands there without %s, so no simulation made it, and it is not replaced", found, paths->truth);
+        code = PS_FAIL(error, PS_E_ARGUMENT, "%s: stands there without %s, so no simulation made it, and it is not replaced", found,
+                       paths->truth);
     free(found);
     return code;
 }
