@@ -69,7 +69,7 @@ static ps_code resolve(worker *w, item *it, ps_error *error) {
     int64_t resolved;
     it->resolved = true;
     forget_item(w, it);
-    ps_attempts_end(w->work->attempts, it->frame);
+    PS_TRY(ps_attempts_end(w->work->attempts, it->frame, error));
     PS_TRY(ps_queue_resolve(w->work->queue, &resolved, error));
     ps_progress_update(w->progress, resolved, NULL);
     return PS_OK;
