@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "core/regular.h"
+#include "core/text.h"
 #include "input/adapters/clean.h"
 #include "hdf5/util.h"
 #include "input/adapters/partial.h"
@@ -140,14 +141,26 @@ ps_code ps_reader_mask(ps_reader *reader, uint8_t *bad, bool *present, ps_error 
     return reader ? reader->ops->mask(reader, bad, present, error) : PS_OK;
 }
 
+/* A file that is missing is listed as it was written: beside the recording when that is no whole path. */
+static ps_code add_file(ps_name_list *files, const char *folder, const char *name, ps_error *error) {
+    if (name[0] == '/') return ps_file_list_add(files, name, error);
+    char *path = ps_text_format("%s/%s", folder, name);
+    ps_code code = path ? ps_file_list_add(files, path, error) : PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
+    free(path);
+    return code;
+}
+
 ps_code ps_reader_list_files(const ps_reader *reader, ps_name_list *files, ps_error *error) {
     while (reader->inner) reader = reader->inner;
     ps_name_list named = {0};
     bool listed = false; /* a format with an order of its own lists the named file too */
     PS_TRY(ps_file_list_add(&named, reader->path, error));
     for (int64_t i = 0; i < reader->files.n; i++) listed |= strcmp(reader->files.names[i], named.names[0]) == 0;
-    ps_code code = listed ? PS_OK : ps_file_list_add(files, named.names[0], error);
-    for (int64_t i = 0; i < reader->files.n && code == PS_OK; i++) code = ps_file_list_add(files, reader->files.names[i], error);
+    char *folder = ps_path_directory(named.names[0]);
+    ps_code code = folder ? PS_OK : PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
+    if (code == PS_OK && !listed) code = ps_file_list_add(files, named.names[0], error);
+    for (int64_t i = 0; i < reader->files.n && code == PS_OK; i++) code = add_file(files, folder, reader->files.names[i], error);
+    free(folder);
     ps_name_list_free(&named);
     return code;
 }

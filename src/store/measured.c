@@ -152,6 +152,8 @@ ps_code ps_measured_read(const char *path, ps_measured **read, ps_error *error) 
     PS_GO_ALLOC(error, measured->path);
     PS_GO_ALLOC(error, measured->optics);
     measured->n_optics = view.n_optics;
+    if (view.n_optics == 0)
+        PS_GO(PS_FAIL(error, PS_E_ARGUMENT, "%s: holds no optics: it is no output of a reconstruction and cannot be gone on with", path));
     for (int64_t i = 0; i < view.n_optics; i++) PS_GO(read_optics(&view, i, measured, error));
     PS_GO(read_frames(&view, measured, error));
     *read = measured;

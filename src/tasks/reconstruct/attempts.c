@@ -8,7 +8,7 @@
 struct ps_attempts {
     ps_output *output;
     int64_t n_frames;
-    ps_counters *counters; /* [n_frames] begun by this run and not ended, then whether someone tries suspects */
+    ps_counters *counters; /* [n_frames] what this run adds to before, then whether someone tries suspects */
     const int32_t *before; /* [n_frames] what the output said */
     bool *in_hand;         /* [n_frames] of this rank */
     bool entered;
@@ -67,8 +67,10 @@ ps_code ps_attempts_begin(ps_attempts *attempts, int64_t frame, ps_error *error)
     return change(attempts, frame, 1, error);
 }
 
-void ps_attempts_end(ps_attempts *attempts, int64_t frame) {
+ps_code ps_attempts_end(ps_attempts *attempts, int64_t frame, ps_error *error) {
+    int64_t before = 0;
     attempts->in_hand[frame] = false;
+    return ps_counters_change(attempts->counters, PS_COUNTER_REPLACE, frame, -attempts->before[frame], &before, error);
 }
 
 ps_code ps_attempts_give_up(ps_attempts *attempts, bool blameless, ps_error *error) {
@@ -79,6 +81,15 @@ ps_code ps_attempts_give_up(ps_attempts *attempts, bool blameless, ps_error *err
     }
     ps_code left = ps_attempts_leave(attempts, error);
     return code == PS_OK ? left : code;
+}
+
+ps_code ps_attempts_count_once(ps_attempts *attempts, ps_error *error) {
+    for (int64_t frame = 0; frame < attempts->n_frames; frame++) {
+        int64_t n = 0;
+        PS_TRY(ps_counters_change(attempts->counters, PS_COUNTER_ADD, frame, 0, &n, error));
+        if (n > 1) PS_TRY(change(attempts, frame, 1 - n, error));
+    }
+    return PS_OK;
 }
 
 ps_code ps_attempts_enter(ps_attempts *attempts, bool *entered, ps_error *error) {

@@ -23,10 +23,14 @@ void ps_attempts_destroy(ps_attempts *attempts);
 ps_code ps_attempts_count(ps_attempts *attempts, int64_t frame, int64_t *n, ps_error *error);
 /* Counts, on disk; nothing happens for a frame that this rank has in hand already. */
 ps_code ps_attempts_begin(ps_attempts *attempts, int64_t frame, ps_error *error);
-/* The frame was written or failed. */
-void ps_attempts_end(ps_attempts *attempts, int64_t frame);
+/* The frame was written or failed: its count is 0. */
+ps_code ps_attempts_end(ps_attempts *attempts, int64_t frame, ps_error *error);
 /* This rank gives up all that it has in hand. blameless: whatever made it, none of these frames did, and their counts go back. */
 ps_code ps_attempts_give_up(ps_attempts *attempts, bool blameless, ps_error *error);
+
+/* By one rank, when all have given up because each lost its device: that may be the devices' fault, so this run counts once for each frame,
+ * not once for each rank. */
+ps_code ps_attempts_count_once(ps_attempts *attempts, ps_error *error);
 
 /* Only one rank at a time may try suspects. *entered false: another does. Entering twice is allowed; ps_attempts_give_up leaves too. */
 ps_code ps_attempts_enter(ps_attempts *attempts, bool *entered, ps_error *error);

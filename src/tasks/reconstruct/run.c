@@ -382,6 +382,13 @@ done:
     return code;
 }
 
+/* Collective: see ps_attempts_count_once. */
+static ps_code judge_losses(const session *s, bool lost, ps_error *error) {
+    int all_lost = lost;
+    PS_TRY(PS_MPI(error, MPI_Allreduce(MPI_IN_PLACE, &all_lost, 1, MPI_INT, MPI_MIN, s->cluster->communicator)));
+    return all_lost && s->cluster->rank == 0 ? ps_attempts_count_once(s->attempts, error) : PS_OK;
+}
+
 static ps_code do_work(session *s, ps_error *error) {
     ps_work_summary summary = {0};
     outcome all = {0};
@@ -389,6 +396,7 @@ static ps_code do_work(session *s, ps_error *error) {
     ps_code code = work_through(s, s->n_work_items, s->work_items, s->queue, s->suspects, &summary, error);
     PS_TRY(share_suspects(s, code, &stopped, NULL));
     if (!stopped) PS_TRY(try_suspects(s, &code, &summary, code == PS_OK ? error : NULL));
+    judge_losses(s, summary.lost, NULL);
     code = ps_cluster_agree(s->cluster, code, error);
     PS_TRY(count_outcome(s, &summary, &all, NULL));
     return judge(s, &all, code, error);

@@ -69,7 +69,7 @@ static ps_code complete(worker *w, item *it, ps_error *error) {
     int64_t completed;
     it->completed = true;
     forget_item(w, it);
-    ps_attempts_end(w->work->attempts, it->frame);
+    PS_TRY(ps_attempts_end(w->work->attempts, it->frame, error));
     PS_TRY(ps_queue_complete(w->work->queue, &completed, error));
     ps_progress_update(w->progress, completed, NULL);
     return PS_OK;
