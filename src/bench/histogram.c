@@ -11,7 +11,7 @@
 #include "bench/bench_frames.h"
 #include "cli/options.h"
 #include "core/log.h"
-#include "kernels/backend.h"
+#include "kernels/backend_list.h"
 #include "kernels/histogram.h"
 
 enum { DETECTOR = 400, RECORDING_DETECTOR = 192, RECORDING_SCAN = 512, MOST_REPEATS = 101, CHECKED_PIXELS = 1024, CHECKED_FRAMES = 64 };
@@ -21,7 +21,7 @@ typedef struct {
     const char *backend, *json_path;
     int64_t device, n_threads, repeats, pool;
     const char *rows; /* NULL: all */
-    bool on_cuda;
+    const ps_histogram_ops *ops;
 } settings;
 
 /* One line of the table. */
@@ -265,7 +265,6 @@ static bench_case detector_case(const ps_histogram_ops *ops, ps_histogram_kernel
                         .n_frames = n_frames};
 }
 
-#ifdef PS_WITH_CUDA
 /* The published configurations, with every kernel. */
 static ps_code bench_published(session *s, const ps_bench_frames *u16, const ps_bench_frames *f32, ps_error *error) {
     const struct {
@@ -274,7 +273,7 @@ static ps_code bench_published(session *s, const ps_bench_frames *u16, const ps_
     } published[] = {{u16, 1000, 64}, {f32, 1000, 64}, {u16, 100, 64}, {u16, 1000, 512}};
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < 3; k++) {
-            bench_case c = detector_case(&ps_histogram_cuda, (ps_histogram_kernel)k, published[i].frames, published[i].n_bins, false,
+            bench_case c = detector_case(s->given->ops, (ps_histogram_kernel)k, published[i].frames, published[i].n_bins, false,
                                          published[i].batch, 2048);
             c.readout = true;
             PS_TRY(run_case(s, &c, "published", error));
@@ -289,7 +288,7 @@ static ps_code bench_large(session *s, const ps_bench_frames *u16, const ps_benc
         int64_t batch;
     } large[] = {{u16, 2048}, {u16, 8192}, {f32, 8192}};
     for (int i = 0; i < 3; i++) {
-        bench_case c = detector_case(&ps_histogram_cuda, PS_HISTOGRAM_SHARED, large[i].frames, 1000, false, large[i].batch, 8192);
+        bench_case c = detector_case(s->given->ops, PS_HISTOGRAM_SHARED, large[i].frames, 1000, false, large[i].batch, 8192);
         c.readout = true;
         PS_TRY(run_case(s, &c, "large", error));
     }
@@ -310,7 +309,7 @@ static ps_code bench_bins(session *s, const ps_bench_frames *u16, ps_error *erro
     for (int centred = 0; centred < 2; centred++)
         for (int b = 0; b < 5; b++)
             for (int w = 0; w < 5; w++) {
-                bench_case c = detector_case(&ps_histogram_cuda, ways[w].kernel, u16, bins[b], centred, ways[w].batch, ways[w].n_frames);
+                bench_case c = detector_case(s->given->ops, ways[w].kernel, u16, bins[b], centred, ways[w].batch, ways[w].n_frames);
                 PS_TRY(run_case(s, &c, "bins", error));
             }
     return PS_OK;
@@ -322,7 +321,7 @@ static ps_code bench_recording(session *s, ps_error *error) {
     for (int d = 0; d < 2; d++) {
         ps_bench_frames frames = {0};
         ps_code code = ps_bench_frames_counts(s->given->pool, RECORDING_DETECTOR * RECORDING_DETECTOR, dtypes[d], &frames, error);
-        bench_case c = {.ops = &ps_histogram_cuda,
+        bench_case c = {.ops = s->given->ops,
                         .frames = &frames,
                         .n_bins = 256,
                         .range = {0, 256},
@@ -340,29 +339,21 @@ static bool wanted(const session *s, const char *rows) {
     return !s->given->rows || strstr(s->given->rows, rows);
 }
 
-static ps_code bench_cuda(session *s, const ps_bench_frames *u16, const ps_bench_frames *f32, ps_error *error) {
+static ps_code bench_device(session *s, const ps_bench_frames *u16, const ps_bench_frames *f32, ps_error *error) {
     if (wanted(s, "published")) PS_TRY(bench_published(s, u16, f32, error));
     if (wanted(s, "large")) PS_TRY(bench_large(s, u16, f32, error));
     if (wanted(s, "bins")) PS_TRY(bench_bins(s, u16, error));
     return wanted(s, "recording") ? bench_recording(s, error) : PS_OK;
 }
-#else
-static ps_code bench_cuda(session *s, const ps_bench_frames *u16, const ps_bench_frames *f32, ps_error *error) {
-    (void)s;
-    (void)u16;
-    (void)f32;
-    return PS_FAIL(error, PS_E_BACKEND, "this program was built without CUDA");
-}
-#endif
 
 static ps_code bench_cpu(session *s, const ps_bench_frames *u16, const ps_bench_frames *f32, ps_error *error) {
     static const int64_t bins[] = {100, 1000, 2000};
     for (int b = 0; b < 3; b++)
         for (int centred = 0; centred < 2; centred++) {
-            bench_case c = detector_case(&ps_histogram_cpu_fast, PS_HISTOGRAM_SHARED, u16, bins[b], centred, 0, u16->n_frames);
+            bench_case c = detector_case(s->given->ops, PS_HISTOGRAM_SHARED, u16, bins[b], centred, 0, u16->n_frames);
             PS_TRY(run_case(s, &c, "cpu", error));
         }
-    bench_case floats = detector_case(&ps_histogram_cpu_fast, PS_HISTOGRAM_SHARED, f32, 1000, false, 0, f32->n_frames);
+    bench_case floats = detector_case(s->given->ops, PS_HISTOGRAM_SHARED, f32, 1000, false, 0, f32->n_frames);
     PS_TRY(run_case(s, &floats, "cpu", error));
     bench_case plain = detector_case(&ps_histogram_cpu_reference, PS_HISTOGRAM_SHARED, u16, 1000, false, 0, 8);
     return run_case(s, &plain, "cpu", error);
@@ -370,24 +361,14 @@ static ps_code bench_cpu(session *s, const ps_bench_frames *u16, const ps_bench_
 
 /* ---- the command -------------------------------------------------------------------------------------------------------------- */
 
-static bool device_is_there(void) {
-#ifdef PS_WITH_CUDA
-    int n = 0;
-    return ps_cuda_device_count(&n, NULL) == PS_OK && n > 0;
-#else
-    return false;
-#endif
-}
-
 static ps_code choose_backend(settings *given, ps_error *error) {
-    long long device = 0;
-    int used = 0;
-    given->on_cuda = given->backend ? strcmp(given->backend, "cpu") != 0 : device_is_there();
-    if (!given->backend || strcmp(given->backend, "cpu") == 0 || strcmp(given->backend, "cuda") == 0) return PS_OK;
-    if (sscanf(given->backend, "cuda:%lld%n", &device, &used) != 1 || given->backend[used] != '\0' || device < 0)
-        return PS_FAIL(error, PS_E_ARGUMENT, "ptyseries bench histogram: --backend: found '%s', expected cpu, cuda or cuda:N",
-                       given->backend);
-    given->device = device;
+    const ps_backend_request request = {.name = given->backend, .where_name = "ptyseries bench histogram: --backend"};
+    const ps_backend_ops *ops;
+    ps_backend_options options;
+    PS_TRY(ps_backend_select(&request, &ops, &options, error));
+    if (!ops->histogram) return PS_FAIL(error, PS_E_BACKEND, "%s: %s makes no histograms", request.where_name, ops->name);
+    given->ops = ops->histogram;
+    given->device = options.device;
     return PS_OK;
 }
 
@@ -440,7 +421,7 @@ static ps_code run(const settings *given, ps_error *error) {
     PS_GO(ps_bench_frames_raw(given->pool, DETECTOR * DETECTOR, PS_U16, &u16, error));
     PS_GO(ps_bench_frames_raw(given->pool, DETECTOR * DETECTOR, PS_F32, &f32, error));
     print_heading();
-    code = given->on_cuda ? bench_cuda(&s, &u16, &f32, error) : bench_cpu(&s, &u16, &f32, error);
+    code = given->ops->on_device ? bench_device(&s, &u16, &f32, error) : bench_cpu(&s, &u16, &f32, error);
     if (given->json_path) {
         ps_code written = write_json(&s, error);
         if (code == PS_OK) code = written;

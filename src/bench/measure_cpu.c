@@ -29,7 +29,7 @@ static uint16_t *random_counts(const ps_system_desc *desc) {
 }
 
 static ps_code build(cpu_case *c, const ps_bench_options *options, ps_error *error) {
-    ps_backend_options backend_options = {.n_threads = options->n_threads};
+    ps_backend_options backend_options = {.n_threads = options->n_threads, .device = options->device};
     double *mean = NULL;
     uint16_t *counts = NULL;
     ps_code code = PS_OK;
@@ -137,7 +137,7 @@ ps_code ps_bench_cpu(const ps_bench_options *options, ps_bench_report *report, p
     int first_plain = report->n_rows;
     PS_TRY(measure_backend(&ps_backend_cpu_reference, NULL, &few, report, error));
     int first_fast = report->n_rows;
-    PS_TRY(measure_backend(&ps_backend_cpu_fast, &fast, options, report, error));
+    PS_TRY(measure_backend(options->ops, &fast, options, report, error));
     compare(report, first_plain, first_fast);
     return PS_OK;
 }

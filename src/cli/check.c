@@ -10,7 +10,7 @@
 #include "cli/options.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "histogram/counting.h"
+#include "histogram/memory.h"
 #include "input/screen.h"
 #include "reconstruct/backend_choice.h"
 
@@ -49,22 +49,19 @@ const char *ps_check_task_name(ps_task task) {
     return "";
 }
 
-/* A plan needs no device: where none is visible, the cuda backend can still say what it would take. */
+/* A plan needs no device: where none is visible, the backend can still say what it would take. */
 static ps_code choose_backend(ps_check_report *report, ps_error *error) {
     const ps_job *job = &report->job;
+    const ps_backend_request named = {.name = job->backend};
     ps_backend_options ignored;
     ps_error reason = {0};
     ps_code code = ps_backend_choose(job, 0, 1, &report->ops, &ignored, &reason);
     report->backend_note = strcmp(job->backend, "auto") == 0 ? "chosen automatically on this machine" : "";
     if (code == PS_OK) return PS_OK;
-#ifdef PS_WITH_CUDA
-    if (code == PS_E_BACKEND) {
-        report->ops = &ps_backend_cuda;
-        report->backend_note = "no such device is visible on this machine; the run needs one";
-        return PS_OK;
-    }
-#endif
-    return PS_FAIL(error, code, "%s", reason.text);
+    report->ops = ps_backend_built(&named);
+    if (code != PS_E_BACKEND || !report->ops) return PS_FAIL(error, code, "%s", reason.text);
+    report->backend_note = "no such device is visible on this machine; the run needs one";
+    return PS_OK;
 }
 
 static ps_code check_output(ps_check_report *report, ps_error *error) {
@@ -108,7 +105,7 @@ static ps_code check_histogram(ps_check_report *report, ps_error *error) {
     PS_TRY(check_output(report, error));
     PS_TRY(choose_backend(report, error));
     PS_TRY(ps_histogram_plan_build(&report->job, &plan, error));
-    ps_code code = ps_histogram_memory_plan(&plan, ps_counting_ops(report->ops), budget, &report->counting, error);
+    ps_code code = ps_histogram_memory_plan(&plan, report->ops->histogram, budget, &report->counting, error);
     report->counting_rows = plan.rows;
     report->output_bytes = plan.n_pixels * report->job.histogram.n_bins * (int64_t)sizeof(uint64_t);
     report->run = plan.run; /* moved */

@@ -78,13 +78,6 @@ static size_t host_memory(const ps_cluster *cluster) {
     return (size_t)kilobytes * 1024 / 4 * 3 / (size_t)cluster->n_node_ranks;
 }
 
-const ps_histogram_ops *ps_counting_ops(const ps_backend_ops *backend) {
-#ifdef PS_WITH_CUDA
-    if (backend == &ps_backend_cuda) return &ps_histogram_cuda;
-#endif
-    return backend == &ps_backend_cpu_reference ? &ps_histogram_cpu_reference : &ps_histogram_cpu_fast;
-}
-
 ps_code ps_counting_choose(const ps_job *job, const ps_cluster *cluster, ps_counting *counting, ps_error *error) {
     const ps_backend_ops *backend;
     ps_backend_options options;
@@ -92,9 +85,9 @@ ps_code ps_counting_choose(const ps_job *job, const ps_cluster *cluster, ps_coun
     counting->device = options.device;
     counting->n_threads = options.n_threads;
     counting->budget_bytes = options.memory_budget_bytes;
-    counting->ops = ps_counting_ops(backend);
-    bool on_host = counting->ops == &ps_histogram_cpu_reference || counting->ops == &ps_histogram_cpu_fast;
-    if (on_host && !counting->budget_bytes) counting->budget_bytes = host_memory(cluster);
+    counting->ops = backend->histogram;
+    if (!counting->ops) return PS_FAIL(error, PS_E_BACKEND, "/compute/backend: %s makes no histograms", backend->name);
+    if (!counting->ops->on_device && !counting->budget_bytes) counting->budget_bytes = host_memory(cluster);
     return PS_OK;
 }
 

@@ -24,7 +24,7 @@ sources() {
     empad) echo "$input/empad.c $input/xml.c" ;;
     reader | names) echo "$input/*.c $src/optics/optics.c $src/core/text.c $src/core/lock.c $src/core/crash.c" ;;
     hdf5_index) echo "$input/hdf5_index.c $input/file_read.c" ;;
-    job) echo "$src/job/*.c $src/optics/optics.c $src/optics/optics_json.c $src/optics/quantem_fit.c $json" ;;
+    job) echo "$src/job/*.c $root/kernels/backend_names.c $src/optics/optics.c $src/optics/optics_json.c $src/optics/quantem_fit.c $json" ;;
     optics) echo "$src/optics/optics.c $src/optics/optics_json.c $src/optics/quantem_fit.c $src/optics/doubts.c $src/optics/plan.c $json" ;;
     signature) echo "$src/output/signature.c" ;;
     *) echo "run.sh: no target '$1'; there are $all" >&2; return 1 ;;
