@@ -76,7 +76,7 @@ static ps_code put_frames(const bench_case *c, ps_histogram *histogram, int64_t 
         PS_TRY(ps_histogram_put(histogram, c->frames->n_pixels, c->frames->dtype, n, c->frames->frames, 0, error));
         done += n;
     }
-    return histogram->ops->finish(histogram, error);
+    return ps_histogram_finish(histogram, error);
 }
 
 static ps_code compare_pixels(const bench_case *c, ps_histogram *a, ps_histogram *b, int64_t first, int64_t n, ps_error *error) {
@@ -85,8 +85,8 @@ static ps_code compare_pixels(const bench_case *c, ps_histogram *a, ps_histogram
     uint64_t *counts = calloc(2 * n_counts, sizeof *counts), *outside = calloc(2 * n_outside, sizeof *outside);
     PS_GO_ALLOC(error, counts);
     PS_GO_ALLOC(error, outside);
-    PS_GO(a->ops->read(a, first, n, counts, outside, error));
-    PS_GO(b->ops->read(b, first, n, counts + n_counts, outside + n_outside, error));
+    PS_GO(ps_histogram_read(a, first, n, counts, outside, error));
+    PS_GO(ps_histogram_read(b, first, n, counts + n_counts, outside + n_outside, error));
     if (memcmp(counts, counts + n_counts, n_counts * sizeof *counts) || memcmp(outside, outside + n_outside, n_outside * sizeof *outside))
         code = PS_FAIL(error, PS_E_NUMERIC, "%s (%s kernel), %s, %lld bins: counts differ from %s; not timed", a->ops->name,
                        ps_histogram_kernel_name(c->kernel), ps_dtype_name(c->frames->dtype), (long long)c->n_bins, b->ops->name);
@@ -129,23 +129,23 @@ static ps_code commit_frames(ps_histogram *histogram, int64_t n_frames, ps_error
     for (int64_t done = 0; done < n_frames;) {
         void *buffer;
         int64_t capacity;
-        PS_TRY(histogram->ops->stage(histogram, &buffer, &capacity, error));
+        PS_TRY(ps_histogram_stage(histogram, &buffer, &capacity, error));
         int64_t n = n_frames - done < capacity ? n_frames - done : capacity;
-        PS_TRY(histogram->ops->commit(histogram, n, 0, error));
+        PS_TRY(ps_histogram_commit(histogram, n, 0, error));
         done += n;
     }
-    return histogram->ops->finish(histogram, error);
+    return ps_histogram_finish(histogram, error);
 }
 
 static ps_code time_fill(const session *s, const bench_case *c, ps_histogram *histogram, figures *found, ps_error *error) {
     double fill[MOST_REPEATS];
     ps_histogram_times before, after, begin;
     PS_TRY(put_frames(c, histogram, c->from_stages ? c->frames->n_frames : c->n_frames, error));
-    histogram->ops->times(histogram, &begin);
+    ps_histogram_read_times(histogram, &begin);
     for (int64_t r = 0; r < s->given->repeats; r++) {
-        histogram->ops->times(histogram, &before);
+        ps_histogram_read_times(histogram, &before);
         PS_TRY(c->from_stages ? commit_frames(histogram, c->n_frames, error) : put_frames(c, histogram, c->n_frames, error));
-        histogram->ops->times(histogram, &after);
+        ps_histogram_read_times(histogram, &after);
         fill[r] = 1e6 * (after.fill_s - before.fill_s) / (double)c->n_frames;
     }
     found->fill_us = spread_of(fill, s->given->repeats);
@@ -158,13 +158,13 @@ static ps_code time_end_to_end(const session *s, const bench_case *c, ps_histogr
     ps_histogram_times before, after;
     int64_t n_frames = c->from_stages ? c->n_frames : END_TO_END_FACTOR * c->n_frames;
     PS_TRY(commit_frames(histogram, c->n_frames, error));
-    histogram->ops->times(histogram, &before);
+    ps_histogram_read_times(histogram, &before);
     for (int64_t r = 0; r < s->given->repeats; r++) {
         double begin = ps_seconds();
         PS_TRY(commit_frames(histogram, n_frames, error));
         seconds[r] = 1e6 * (ps_seconds() - begin) / (double)n_frames;
     }
-    histogram->ops->times(histogram, &after);
+    ps_histogram_read_times(histogram, &after);
     found->end_to_end_us = spread_of(seconds, s->given->repeats);
     found->copy_us = 1e6 * (after.copy_s - before.copy_s) / (double)(s->given->repeats * n_frames);
     return PS_OK;
@@ -178,8 +178,8 @@ static ps_code time_readout(const bench_case *c, ps_histogram *histogram, figure
     uint64_t *counts = malloc((size_t)(step * c->n_bins) * sizeof *counts);
     PS_GO_ALLOC(error, counts);
     for (int64_t first = 0; first < n; first += step)
-        PS_GO(histogram->ops->read(histogram, first, first + step < n ? step : n - first, counts, NULL, error));
-    histogram->ops->times(histogram, &times);
+        PS_GO(ps_histogram_read(histogram, first, first + step < n ? step : n - first, counts, NULL, error));
+    ps_histogram_read_times(histogram, &times);
     found->readout_kernel_ms = 1e3 * times.readout_kernel_s;
     found->readout_copy_ms = 1e3 * times.readout_copy_s;
 done:
@@ -240,7 +240,7 @@ static ps_code run_case(session *s, const bench_case *c, const char *group, ps_e
     figures found = {0};
     PS_GO(ps_histogram_map_build(c->frames->dtype, c->centred, c->n_bins, c->range, &map, error));
     PS_GO(open_case(s, c, c->ops, &map, &histogram, error));
-    histogram->ops->device(histogram, s->device, sizeof s->device);
+    ps_histogram_device(histogram, s->device, sizeof s->device);
     PS_GO(check_case(s, c, &map, histogram, error));
     PS_GO(time_fill(s, c, histogram, &found, error));
     PS_GO(time_end_to_end(s, c, histogram, &found, error));

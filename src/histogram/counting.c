@@ -155,7 +155,7 @@ static ps_code count_some(const ps_counting *c, ps_histogram *histogram, ps_posi
     void *buffer;
     int64_t capacity, n_read = 0, frame = 0;
     ps_error reason = {0};
-    PS_TRY(histogram->ops->stage(histogram, &buffer, &capacity, error));
+    PS_TRY(ps_histogram_stage(histogram, &buffer, &capacity, error));
     if (capacity > end - *g) capacity = end - *g;
     ps_watchdog_beat("read", (long)c->plan->usable[*g / c->plan->positions_per_frame]);
     if (ps_positions_read(positions, *g, capacity, first_row, n_rows, buffer, &n_read, &frame, &reason) != PS_OK) {
@@ -164,7 +164,7 @@ static ps_code count_some(const ps_counting *c, ps_histogram *histogram, ps_posi
         return PS_OK;
     }
     ps_watchdog_beat("count", (long)frame);
-    PS_TRY(histogram->ops->commit(histogram, n_read, frame, error));
+    PS_TRY(ps_histogram_commit(histogram, n_read, frame, error));
     tally->n_positions[frame] += n_read;
     *g += n_read;
     return PS_OK;
@@ -177,7 +177,7 @@ static ps_code add_totals(const ps_counting *c, ps_histogram *histogram, ps_tall
     int64_t *high = calloc(n, sizeof *high);
     PS_GO_ALLOC(error, low);
     PS_GO_ALLOC(error, high);
-    PS_GO(histogram->ops->totals(histogram, low, high, error));
+    PS_GO(ps_histogram_read_totals(histogram, low, high, error));
     for (size_t i = 0; i < n; i++) {
         tally->total_low[i] += low[i];
         tally->total_high[i] += high[i];
@@ -203,7 +203,7 @@ ps_code ps_counting_run(const ps_counting *c, ps_histogram *histogram, int64_t f
         PS_GO(count_some(c, histogram, &positions, first_row, n_rows, end, &g, tally, error));
         ps_progress_update(c->progress, (g < end ? g : end) - begin, NULL);
     }
-    PS_GO(histogram->ops->finish(histogram, error));
+    PS_GO(ps_histogram_finish(histogram, error));
     code = add_totals(c, histogram, tally, error);
 done:
     ps_positions_free(&positions);

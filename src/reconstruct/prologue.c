@@ -67,8 +67,8 @@ ps_code ps_run_plan_memory(const ps_job *job, ps_run_plan *plan, const ps_backen
     bool was_open = plan->groups[at].plan.desc.frequencies != NULL;
     size_t budget = (size_t)(job->memory_budget_GiB * 1024.0 * 1024.0 * 1024.0);
     PS_TRY(ps_run_group_open(job, plan, at, error));
-    ps_code code =
-        ops->memory_plan(&plan->groups[at].plan.desc, ps_job_methods(job), plan->dtype, budget, PS_MOST_FRAMES_PER_BATCH, memory, error);
+    ps_code code = ps_backend_memory_plan(ops, &plan->groups[at].plan.desc, ps_job_methods(job), plan->dtype, budget,
+                                          PS_MOST_FRAMES_PER_BATCH, memory, error);
     if (!was_open) ps_run_group_close(plan, at);
     return code;
 }

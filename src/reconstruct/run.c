@@ -55,8 +55,8 @@ static ps_code open_loader(session *s, ps_error *error) {
 static ps_code open_backend(session *s, ps_error *error) {
     ps_backend_options options;
     PS_TRY(ps_backend_choose(s->job, s->cluster->node_rank, s->cluster->n_node_ranks, &s->ops, &options, error));
-    PS_TRY(s->ops->open(&options, &s->backend, error));
-    s->ops->device_info(s->backend, &s->device);
+    PS_TRY(ps_backend_open(s->ops, &options, &s->backend, error));
+    ps_backend_info(s->backend, &s->device);
     return PS_OK;
 }
 
@@ -288,7 +288,7 @@ static ps_code do_work(session *s, ps_error *error) {
 static void free_session(session *s) {
     ps_queue_destroy(s->queue);
     ps_loader_destroy(s->loader);
-    if (s->backend) s->ops->close(s->backend);
+    if (s->backend) ps_backend_close(s->backend);
     for (int64_t g = 0; s->group_mean && g < s->run.n_groups; g++) free(s->group_mean[g]);
     free(s->group_mean);
     free(s->states);

@@ -10,7 +10,7 @@ void ps_system_cache_init(ps_system_cache *cache, const ps_job *job, ps_run_plan
 }
 
 static void drop(const ps_system_cache *cache, ps_prepared_system *prepared) {
-    if (prepared->system) cache->ops->system_destroy(prepared->system);
+    if (prepared->system) ps_system_destroy(prepared->system);
     if (prepared->group >= 0 && !prepared->extra_bad) ps_run_group_close(cache->run, prepared->group);
     free(prepared->extra_bad);
     free(prepared->weights);
@@ -69,10 +69,10 @@ ps_code ps_system_cache_get(ps_system_cache *cache, int64_t group, const uint8_t
     prepared->group = group;
     PS_TRY(extra_bad ? plan_special(cache, prepared, group, extra_bad, error) : plan_shared(cache, prepared, group, error));
     ps_error reason = {0};
-    ps_code code = cache->ops->system_create(cache->backend, &prepared->plan->desc, cache->methods, &prepared->system, &reason);
+    ps_code code = ps_system_create(cache->backend, &prepared->plan->desc, cache->methods, &prepared->system, &reason);
     if (code == PS_E_MEMORY) {
         drop(cache, extra_bad ? &cache->shared : &cache->special);
-        return cache->ops->system_create(cache->backend, &prepared->plan->desc, cache->methods, &prepared->system, error);
+        return ps_system_create(cache->backend, &prepared->plan->desc, cache->methods, &prepared->system, error);
     }
     if (code != PS_OK && error) *error = reason;
     return code;
@@ -101,8 +101,8 @@ ps_code ps_system_cache_prepare(ps_system_cache *cache, ps_prepared_system *prep
     double *weights = malloc((size_t)prepared->plan->desc.n_active * sizeof *weights);
     PS_GO_ALLOC(error, weights);
     PS_GO(choose_weights(cache, prepared, mean, weights, error));
-    PS_GO(cache->ops->system_set_weights(prepared->system, weights, error));
-    if (cache->methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX)) PS_GO(cache->ops->system_prepare(prepared->system, error));
+    PS_GO(ps_system_set_weights(prepared->system, weights, error));
+    if (cache->methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX)) PS_GO(ps_system_prepare(prepared->system, error));
     free(prepared->weights);
     prepared->weights = weights;
     prepared->is_prepared = true;

@@ -41,8 +41,8 @@ typedef struct {
 
 static int64_t group_of(const worker *w, int64_t place) { return w->work->run->frames[w->work->places[place]].group; }
 
-static void forget_item(const worker *w, item *it) {
-    if (it->counts) w->work->ops->frame_destroy(it->counts);
+static void forget_item(item *it) {
+    if (it->counts) ps_frame_destroy(it->counts);
     free(it->mean);
     free(it->extra_bad);
     it->counts = NULL;
@@ -55,7 +55,7 @@ static void forget_item(const worker *w, item *it) {
 static ps_code resolve(worker *w, item *it, ps_error *error) {
     int64_t resolved;
     it->resolved = true;
-    forget_item(w, it);
+    forget_item(it);
     PS_TRY(ps_queue_resolve(w->work->queue, &resolved, error));
     ps_progress_update(w->progress, resolved, NULL);
     return PS_OK;
@@ -142,7 +142,7 @@ static ps_code put_chunks(worker *w, item *it, ps_error *error) {
         if (end) return PS_OK;
         if (ps_stop_wanted()) return PS_FAIL(error, PS_E_INTERRUPTED, "%s", ps_stop_reason());
         double begin_s = ps_seconds();
-        ps_code code = w->work->ops->frame_put(it->counts, chunk.first_position, chunk.n_positions, chunk.counts, error);
+        ps_code code = ps_frame_put(it->counts, chunk.first_position, chunk.n_positions, chunk.counts, error);
         it->seconds[PS_STAGE_PUT] += ps_seconds() - begin_s;
         ps_loader_release(w->work->loader);
         PS_TRY(code);
@@ -164,7 +164,7 @@ static ps_code load_item(worker *w, item *it, ps_prepared_system *prepared, ps_e
     it->mean = malloc((size_t)plan->desc.n_active * sizeof *it->mean);
     PS_GO_ALLOC(error, n_marked);
     PS_GO_ALLOC(error, it->mean);
-    PS_GO(w->work->ops->frame_create(prepared->system, w->work->run->dtype, &it->counts, error));
+    PS_GO(ps_frame_create(prepared->system, w->work->run->dtype, &it->counts, error));
     PS_GO(begin_loading(w, it->place, error));
     code = put_chunks(w, it, error);
     it->seconds[PS_STAGE_READ] += ps_loader_seconds(w->work->loader);
@@ -173,7 +173,7 @@ static ps_code load_item(worker *w, item *it, ps_prepared_system *prepared, ps_e
     w->loading = -1;
     if (code != PS_OK) goto done;
     if (it->extra_bad && !prepared->extra_bad) goto done; /* its means are not finite, and not needed */
-    PS_GO(w->work->ops->frame_means(it->counts, it->mean, n_marked, error));
+    PS_GO(ps_frame_means(it->counts, it->mean, n_marked, error));
     PS_GO(note_markers(w, it, plan, n_marked, error));
     if (!it->extra_bad || prepared->extra_bad) PS_GO(ps_plan_dose(plan, it->mean, n_marked, &it->dose, error));
 done:
@@ -191,14 +191,12 @@ static ps_code write_prepared(const worker *w, const ps_prepared_system *prepare
                                  .scale_phase = NAN,
                                  .scale_complex_amplitude = NAN,
                                  .scale_complex_phase = NAN};
-    w->work->ops->device_info(w->work->backend, &info);
+    ps_backend_info(w->work->backend, &info);
     record.backend = w->work->ops->name;
     record.precision = info.precision;
-    if (w->cache.methods & PS_METHOD_PHASE)
-        PS_TRY(w->work->ops->system_scales(prepared->system, PS_METHOD_PHASE, NULL, &record.scale_phase, error));
+    if (w->cache.methods & PS_METHOD_PHASE) PS_TRY(ps_system_scales(prepared->system, PS_METHOD_PHASE, NULL, &record.scale_phase, error));
     if (w->cache.methods & PS_METHOD_COMPLEX)
-        PS_TRY(w->work->ops->system_scales(prepared->system, PS_METHOD_COMPLEX, &record.scale_complex_amplitude, &record.scale_complex_phase,
-                                           error));
+        PS_TRY(ps_system_scales(prepared->system, PS_METHOD_COMPLEX, &record.scale_complex_amplitude, &record.scale_complex_phase, error));
     ps_hdf5_lock();
     ps_code code = ps_output_write_prepared(w->work->output, prepared->group, &record, error);
     ps_hdf5_unlock();
@@ -214,7 +212,7 @@ static ps_code prepare(worker *w, item *it, ps_prepared_system *prepared, ps_err
     return prepared->extra_bad ? PS_OK : write_prepared(w, prepared, error);
 }
 
-static ps_code reduce(worker *w, item *const *items, int64_t n, ps_error *error) {
+static ps_code reduce(item *const *items, int64_t n, ps_error *error) {
     ps_frame *frames[MAX_BATCH];
     double dose[MAX_BATCH], begin_s = ps_seconds();
     for (int64_t i = 0; i < n; i++) {
@@ -222,7 +220,7 @@ static ps_code reduce(worker *w, item *const *items, int64_t n, ps_error *error)
         dose[i] = items[i]->dose;
     }
     ps_watchdog_beat("reduce", (long)items[0]->frame);
-    PS_TRY(w->work->ops->frame_reduce(frames, n, dose, error));
+    PS_TRY(ps_frame_reduce(frames, n, dose, error));
     for (int64_t i = 0; i < n; i++) items[i]->seconds[PS_STAGE_REDUCE] += (ps_seconds() - begin_s) / (double)n;
     return PS_OK;
 }
@@ -261,7 +259,7 @@ static ps_code finish(worker *w, item *it, const ps_plan *plan, bool *write_fail
 static ps_code compute(worker *w, item *const *items, int64_t n, ps_prepared_system *prepared, ps_error *error) {
     ps_error reason = {0};
     ps_code code = prepare(w, items[0], prepared, &reason);
-    if (code == PS_OK && !ps_stop_wanted()) code = reduce(w, items, n, &reason);
+    if (code == PS_OK && !ps_stop_wanted()) code = reduce(items, n, &reason);
     if (code == PS_OK && ps_stop_wanted()) code = PS_FAIL(&reason, PS_E_INTERRUPTED, "%s", ps_stop_reason());
     if (code != PS_OK && n > 1 && is_frame_error(code)) { /* one of them: find out which */
         for (int64_t i = 0; i < n; i++) PS_TRY(compute(w, &items[i], 1, prepared, error));
@@ -313,7 +311,7 @@ static ps_code load_batch(worker *w, ps_prepared_system *prepared, item **ready,
         if (code != PS_OK) {
             PS_TRY(fail_item(w, it, &reason, error));
         } else if (it->extra_bad) {
-            w->work->ops->frame_destroy(it->counts);
+            ps_frame_destroy(it->counts);
             it->counts = NULL;
         } else {
             ready[(*n_ready)++] = it;
@@ -367,7 +365,7 @@ static ps_code work_loop(worker *w, ps_error *error) {
         PS_TRY(take_batch(w, error));
         if (w->n_batch == 0) PS_TRY(wait_for_others(w, &finished, error));
         else PS_TRY(process_batch(w, error));
-        for (int64_t i = 0; i < w->n_batch; i++) forget_item(w, &w->batch[i]);
+        for (int64_t i = 0; i < w->n_batch; i++) forget_item(&w->batch[i]);
     }
     return PS_OK;
 }
@@ -382,7 +380,7 @@ ps_code ps_work_through(const ps_work *work, ps_work_summary *summary, ps_error 
     if (code == PS_OK) code = work_loop(&w, error);
     if (code == PS_E_INTERRUPTED) ps_queue_stop(work->queue, &ignored);
     else if (code != PS_OK) hand_over(&w);
-    for (int64_t i = 0; i < w.n_batch; i++) forget_item(&w, &w.batch[i]);
+    for (int64_t i = 0; i < w.n_batch; i++) forget_item(&w.batch[i]);
     ps_loader_cancel(work->loader);
     ps_progress_end(w.progress);
     ps_frame_solver_destroy(w.solver);
