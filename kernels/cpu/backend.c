@@ -14,11 +14,10 @@ int ps_cpu_max_threads(void) {
     return omp_get_max_threads();
 }
 
-ps_code ps_cpu_backend_open(const ps_backend_ops *ops, const ps_backend_options *options, ps_backend **backend, ps_error *error) {
+ps_code ps_cpu_backend_open(const ps_backend_options *options, ps_backend **backend, ps_error *error) {
     ps_cpu_backend *cpu = ps_cpu_allocate_zero(1, sizeof *cpu);
     if (!cpu) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a CPU backend");
     int most = ps_cpu_max_threads();
-    cpu->base.ops = ops;
     cpu->n_threads = options->n_threads > 0 && options->n_threads < most ? options->n_threads : most;
     cpu->budget_bytes = options->memory_budget_bytes;
     openblas_set_num_threads(1); /* threads go over frequencies and pixels, never inside one small matrix */

@@ -43,7 +43,7 @@ typedef struct {
 
 /* Threads a backend may use at most: what memory plans count with. */
 int ps_cpu_max_threads(void);
-ps_code ps_cpu_backend_open(const ps_backend_ops *ops, const ps_backend_options *options, ps_backend **backend, ps_error *error);
+ps_code ps_cpu_backend_open(const ps_backend_options *options, ps_backend **backend, ps_error *error);
 void ps_cpu_backend_close(ps_backend *backend);
 bool ps_cpu_backend_owns(const ps_backend *backend, const void *pointer);
 void ps_cpu_device_info(const ps_backend *backend, const char *precision, const char *instruction_set, ps_device_info *info);

@@ -40,7 +40,6 @@ ps_code ps_cpu_frame_create(ps_system *system, ps_dtype dtype, ps_frame **handle
     ps_code code = PS_OK;
     ps_cpu_frame *frame = ps_cpu_allocate_zero(1, sizeof *frame);
     PS_GO_ALLOC(error, frame);
-    frame->base.ops = system->ops;
     frame->system = (ps_cpu_system *)system;
     frame->dtype = dtype;
     PS_GO(allocate_counts(frame, error));
@@ -52,7 +51,6 @@ done:
 }
 
 void ps_cpu_frame_destroy(ps_frame *handle) {
-    if (!handle) return;
     ps_cpu_frame *frame = (ps_cpu_frame *)handle;
     void *arrays[] = {frame->counts,      frame->mean, frame->n_marked, frame->right_amplitude,
                       frame->right_phase, frame->ssb,  frame->power,    frame};

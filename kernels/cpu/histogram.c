@@ -111,16 +111,12 @@ done:
 }
 
 static ps_code create_reference(const ps_histogram_desc *desc, const ps_histogram_map *map, ps_histogram **histogram, ps_error *error) {
-    PS_TRY(create(ps_cpu_histogram_count_reference, 1, desc, map, histogram, error));
-    (*histogram)->ops = &ps_histogram_cpu_reference;
-    return PS_OK;
+    return create(ps_cpu_histogram_count_reference, 1, desc, map, histogram, error);
 }
 
 static ps_code create_fast(const ps_histogram_desc *desc, const ps_histogram_map *map, ps_histogram **histogram, ps_error *error) {
     int n_threads = desc->n_threads > 0 ? desc->n_threads : omp_get_max_threads();
-    PS_TRY(create(ps_cpu_histogram_count_fast, n_threads, desc, map, histogram, error));
-    (*histogram)->ops = &ps_histogram_cpu_fast;
-    return PS_OK;
+    return create(ps_cpu_histogram_count_fast, n_threads, desc, map, histogram, error);
 }
 
 static ps_code stage(ps_histogram *histogram, void **frames, int64_t *capacity, ps_error *error) {
@@ -153,12 +149,6 @@ static ps_code commit(ps_histogram *histogram, int64_t n_frames, int64_t segment
     h->times.fill_s += ps_seconds() - begin;
     h->times.n_frames += n_frames;
     h->times.n_batches++;
-    return PS_OK;
-}
-
-static ps_code finish(ps_histogram *histogram, ps_error *error) {
-    (void)histogram;
-    (void)error;
     return PS_OK;
 }
 
@@ -223,7 +213,6 @@ static void get_device(const ps_histogram *histogram, char *name, size_t bytes) 
         .destroy = destroy,                            \
         .stage = stage,                                \
         .commit = commit,                              \
-        .finish = finish,                              \
         .read = read_counts,                           \
         .moments = read_moments,                       \
         .totals = read_totals,                         \

@@ -50,7 +50,6 @@ static ps_code copy_aliases(ps_cpu_system *system, const ps_system_desc *desc, p
 
 ps_code ps_cpu_system_init(ps_cpu_system *system, ps_backend *backend, const ps_system_desc *desc, ps_methods methods, const int32_t *order,
                            ps_error *error) {
-    system->base.ops = backend->ops;
     system->backend = (const ps_cpu_backend *)backend;
     system->methods = methods;
     system->desc = *desc;
@@ -101,7 +100,7 @@ ps_code ps_cpu_system_form_scales(ps_cpu_system *system, ps_cpu_diagonal diagona
 ps_code ps_cpu_system_scales(ps_system *handle, ps_methods method, double *amplitude, double *phase, ps_error *error) {
     (void)error;
     const ps_cpu_system *system = (const ps_cpu_system *)handle;
-    if (amplitude) *amplitude = method == PS_METHOD_COMPLEX ? system->scale_amplitude : system->scale_phase;
+    *amplitude = method == PS_METHOD_COMPLEX ? system->scale_amplitude : system->scale_phase;
     *phase = system->scale_phase;
     return PS_OK;
 }

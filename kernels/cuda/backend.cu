@@ -103,7 +103,6 @@ static void close_backend(ps_backend *handle) {
 static ps_code open_backend(const ps_backend_options *options, ps_backend **handle, ps_error *error) {
     ps_cuda_backend *backend = (ps_cuda_backend *)calloc(1, sizeof *backend);
     if (!backend) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the cuda backend");
-    backend->base.ops = &ps_backend_cuda;
     backend->device = options->device;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     backend->n_threads = options->n_threads > 0 ? options->n_threads : cores > 0 ? (int)cores : 1;

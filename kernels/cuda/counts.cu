@@ -121,7 +121,6 @@ static ps_code build_frame(ps_cuda_frame *frame, ps_error *error) {
 ps_code ps_cuda_frame_create(ps_system *system, ps_dtype dtype, ps_frame **handle, ps_error *error) {
     ps_cuda_frame *frame = (ps_cuda_frame *)calloc(1, sizeof *frame);
     if (!frame) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a frame");
-    frame->base.ops = system->ops;
     frame->system = (ps_cuda_system *)system;
     frame->dtype = dtype;
     ps_code code = build_frame(frame, error);

@@ -113,7 +113,6 @@ static ps_code build_system(ps_cuda_system *system, const ps_system_desc *desc, 
 ps_code ps_cuda_system_create(ps_backend *backend, const ps_system_desc *desc, ps_methods methods, ps_system **handle, ps_error *error) {
     ps_cuda_system *system = (ps_cuda_system *)calloc(1, sizeof *system);
     if (!system) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a system");
-    system->base.ops = backend->ops;
     system->backend = (ps_cuda_backend *)backend;
     ps_code code = build_system(system, desc, methods, error);
     if (code != PS_OK) {
@@ -193,7 +192,7 @@ ps_code ps_cuda_system_prepare(ps_system *handle, ps_error *error) {
 ps_code ps_cuda_system_scales(ps_system *handle, ps_methods method, double *amplitude, double *phase, ps_error *error) {
     (void)error;
     const ps_cuda_system *system = (const ps_cuda_system *)handle;
-    if (amplitude) *amplitude = method == PS_METHOD_COMPLEX ? system->scale_amplitude : system->scale_phase;
+    *amplitude = method == PS_METHOD_COMPLEX ? system->scale_amplitude : system->scale_phase;
     *phase = system->scale_phase;
     return PS_OK;
 }

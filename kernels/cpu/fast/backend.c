@@ -4,7 +4,7 @@
 ps_code ps_fast_open(const ps_backend_options *options, ps_backend **backend, ps_error *error) {
     if (!ps_fast_isa_choose())
         return PS_FAIL(error, PS_E_BACKEND, "PS_CPU_ISA names an instruction set that this build or this CPU does not have");
-    return ps_cpu_backend_open(&ps_backend_cpu_fast, options, backend, error);
+    return ps_cpu_backend_open(options, backend, error);
 }
 
 void ps_fast_device_info(const ps_backend *backend, ps_device_info *info) {
@@ -12,7 +12,6 @@ void ps_fast_device_info(const ps_backend *backend, ps_device_info *info) {
 }
 
 void ps_fast_system_destroy(ps_system *handle) {
-    if (!handle) return;
     ps_fast_system *system = (ps_fast_system *)handle;
     ps_fast_pixels_release(system);
     ps_cpu_free(system->batches);

@@ -2,7 +2,7 @@
 #include "kernels/cpu/reference/reference.h"
 
 ps_code ps_reference_open(const ps_backend_options *options, ps_backend **backend, ps_error *error) {
-    return ps_cpu_backend_open(&ps_backend_cpu_reference, options, backend, error);
+    return ps_cpu_backend_open(options, backend, error);
 }
 
 void ps_reference_device_info(const ps_backend *backend, ps_device_info *info) {
@@ -10,7 +10,6 @@ void ps_reference_device_info(const ps_backend *backend, ps_device_info *info) {
 }
 
 void ps_reference_system_destroy(ps_system *handle) {
-    if (!handle) return;
     ps_reference_system *system = (ps_reference_system *)handle;
     void *arrays[] = {system->probe,        system->normal_offset, system->normal,
                       system->basis_offset, system->eigenvectors,  system->eigenvalues};
