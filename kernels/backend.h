@@ -1,4 +1,5 @@
-/* The one interface between thinking (src/) and number crunching (kernels/): a typed table of operations per backend.
+/* The one interface between thinking (src/) and number crunching (kernels/): functions for callers, and a typed table of operations that
+ * each backend fills. The functions check every argument, once for all backends, fill in defaults, and call the table.
  *
  * Rank-local: no MPI and no files on this side. A backend holds one device (a GPU, or the CPU's cores); a system is what is
  * prepared once per optics; a frame is one recording's counts and what was reduced from them. Data flows
@@ -71,6 +72,7 @@ typedef struct {
 } ps_system_desc;
 
 enum { PS_METHOD_PHASE = 1, PS_METHOD_COMPLEX = 2, PS_METHOD_SSB = 4 }; /* bits; a ps_methods is their sum */
+enum { PS_METHODS_PREPARED = PS_METHOD_PHASE | PS_METHOD_COMPLEX, PS_METHODS_ALL = PS_METHODS_PREPARED | PS_METHOD_SSB };
 typedef unsigned ps_methods;
 typedef enum { PS_SSB_WAVE, PS_SSB_PHASE } ps_ssb_estimator;
 typedef struct {
@@ -115,81 +117,156 @@ typedef struct {
     int n_threads;
 } ps_device_info;
 
-typedef struct {
+/* --- for backends: the table of operations --- */
+
+/* The functions of the same names further down say what each operation does. What they check a backend need not check again: pointers,
+ * sizes, methods, element types, strengths, doses and weights, and that operations come in their order. Operations without an entry (NULL)
+ * have the default that their comment states. */
+typedef struct ps_backend_ops {
     /* --- required --- */
     const char *name; /* "cpu-reference", "cpu-fast", "cuda" */
-    ps_code (*open)(const ps_backend_options *options, ps_backend **backend, ps_error *error);
-    void (*close)(ps_backend *backend); /* NULL is allowed here and in every destroy */
+    ps_code (*open)(const ps_backend_options *options, ps_backend **backend, ps_error *error); /* n_sharing is 1 or more */
+    void (*close)(ps_backend *backend);
     void (*device_info)(const ps_backend *backend, ps_device_info *info);
-
-    /* Plans memory without touching a device; PS_E_MEMORY when not even one frame with the smallest chunk fits `budget_bytes`
-     * (0: unlimited). The system later built from the same arguments keeps to it. */
     ps_code (*memory_plan)(const ps_system_desc *desc, ps_methods methods, ps_dtype dtype, size_t budget_bytes, int64_t max_frames,
                            ps_memory_plan *plan, ps_error *error);
-
-    /* Copies what it needs of desc. `methods` says what will be asked for: PS_METHOD_* bits. Weights start as 1. */
     ps_code (*system_create)(ps_backend *backend, const ps_system_desc *desc, ps_methods methods, ps_system **system, ps_error *error);
     void (*system_destroy)(ps_system *system);
-    /* weights: [n_active], > 0 and finite. What was prepared before is dropped. */
     ps_code (*system_set_weights)(ps_system *system, const double *weights, ps_error *error);
-    /* N of the asked methods, scales, the eigenbasis of the phase method (section 5). Both from one evaluation of the transfer. */
     ps_code (*system_prepare)(ps_system *system, ps_error *error);
-
-    /* One recording of `dtype` counts; values equal to ps_dtype_marker(dtype) count as 0, and they and
-     * values that are not finite are reported by frame_means: a frame that holds some is not to be reduced with those pixels active. */
     ps_code (*frame_create)(ps_system *system, ps_dtype dtype, ps_frame **frame, ps_error *error);
     void (*frame_destroy)(ps_frame *frame);
-    /* counts: [n_positions, detector_rows, detector_columns] of the frame's dtype; positions count through the scan row by row. Each
-     * position is put exactly once, in any order of chunks. The buffer is free again on return. */
     ps_code (*frame_put)(ps_frame *frame, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error);
-    /* mean: [n_active] scan-mean counts of each active pixel; n_marked: [n_active] positions that held the marker. Either may be NULL. */
     ps_code (*frame_means)(ps_frame *frame, double *mean, int64_t *n_marked, ps_error *error);
-    /* g = FFT over scan / (positions * dose) (section 3), then b and power of the prepared methods and the SSB sums, for frames
-     * of one system; dose: [n_frames], > 0. The system must be prepared when it was created with phase or complex. */
-    ps_code (*frame_reduce)(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error);
-    /* method: PS_METHOD_PHASE or PS_METHOD_COMPLEX; strengths: [n_strengths]. The frame must be reduced. Section 5. */
+    ps_code (*frame_reduce)(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error); /* n_frames > 0 */
     ps_code (*solve)(ps_frame *frame, ps_methods method, int64_t n_strengths, const ps_strength *strengths, const ps_solution *solution,
-                     ps_error *error);
-    /* phase: [scan_rows*U, scan_columns*U] rad, either or both pointers; loss: only PS_SSB_PHASE, may be NULL. Section 6. */
+                     ps_error *error); /* n_strengths > 0 */
     ps_code (*ssb)(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f32, double *phase_f64, double *loss, ps_error *error);
-    /* power: sum over the full plane but zero of g^H W g. */
+
+    /* --- optional: each has a default --- */
+    /* Default: summed from get_right_side's power of each frequency. */
     ps_code (*frame_power)(ps_frame *frame, double *power, ps_error *error);
-    /* scales of section 5; amplitude may be NULL. */
+    /* Default: the mean of get_normal's diagonals. Neither pointer is NULL. */
     ps_code (*system_scales)(ps_system *system, ps_methods method, double *amplitude, double *phase, ps_error *error);
 
-    /* --- inspection, for tests and fitting; complex values are (real, imaginary) pairs of doubles --- */
-    /* transfer: [n_aliases of the frequency, n_active, 2 (amplitude, phase)] complex */
+    /* --- required: inspection, for tests and fitting; complex values are (real, imaginary) pairs of doubles --- */
     ps_code (*get_transfer)(ps_system *system, int64_t frequency, double *transfer, ps_error *error);
-    /* normal: [dim, dim] complex, Hermitian, row-major; dim = n_aliases (phase) or 2 n_aliases (complex: amplitudes first) */
     ps_code (*get_normal)(ps_system *system, ps_methods method, int64_t frequency, double *normal, ps_error *error);
-    /* eigenvalues: [n_aliases] of prior^-1/2 N prior^-1/2, ascending */
     ps_code (*get_eigenvalues)(ps_system *system, int64_t frequency, double *eigenvalues, ps_error *error);
-    /* right_side: [dim] complex; power: one value, may be NULL */
     ps_code (*get_right_side)(ps_frame *frame, ps_methods method, int64_t frequency, double *right_side, double *power, ps_error *error);
-    /* spectrum: [n_active] complex, g(q, k) of the frequency */
     ps_code (*get_spectrum)(ps_frame *frame, int64_t frequency, double dose, double *spectrum, ps_error *error);
+
+    /* --- optional: each has a default --- */
+    /* The methods that the backend computes. Default (0): all. */
+    ps_methods methods;
+    /* Devices that are visible; PS_E_BACKEND with the driver's reason when there are none. Default: the backend needs no device. */
+    ps_code (*device_count)(int *count, ps_error *error);
+    /* true when the pointer points into memory that only the device may touch: callers pass host memory. Default: none does. */
+    bool (*owns)(const ps_backend *backend, const void *pointer);
+    /* The same backend's per-pixel histograms (kernels/histogram.h). Default: it has none. */
+    const struct ps_histogram_ops *histogram;
+    /* What `ptyseries bench` measures beyond these operations (kernels/backend_bench.h). Default: nothing more. */
+    const struct ps_backend_bench_ops *bench;
 } ps_backend_ops;
 
-/* Each backend's structs begin with the ops they belong to, so that callers need only the handle. */
+/* Each backend's structs begin with these. The functions below fill them, after create; a backend reads them at most. */
 struct ps_backend {
     const ps_backend_ops *ops;
 };
 struct ps_system {
     const ps_backend_ops *ops;
+    ps_backend *backend;
+    ps_methods methods;
+    int64_t n_active, n_positions, n_frequencies;
+    ps_frequency *frequencies; /* [n_frequencies] a copy, where a default needs it; else NULL */
+    bool is_prepared;
 };
 struct ps_frame {
     const ps_backend_ops *ops;
+    ps_system *system;
+    ps_dtype dtype;
+    uint8_t *is_put; /* [n_positions] */
+    int64_t n_put;
+    bool is_reduced;
 };
 
-extern const ps_backend_ops ps_backend_cpu_reference; /* plain float64, the oracle */
-extern const ps_backend_ops ps_backend_cpu_fast;
-#ifdef PS_WITH_CUDA
-extern const ps_backend_ops ps_backend_cuda;
-/* Devices the CUDA runtime shows (CUDA_VISIBLE_DEVICES applied); PS_E_BACKEND with the driver's reason when there are none. */
-ps_code ps_cuda_device_count(int *count, ps_error *error);
-/* The device's place on the PCI bus, "0000:3B:00.0"; "" when it is not known. */
-void ps_cuda_device_bus(int device, char *text, int bytes);
-#endif
+/* --- for callers: an argument that is not as stated is PS_E_ARGUMENT, and nothing has happened --- */
+
+/* PS_E_INTERNAL when the table lacks a required operation. options: NULL: as if all were 0. */
+ps_code ps_backend_open(const ps_backend_ops *ops, const ps_backend_options *options, ps_backend **backend, ps_error *error);
+void ps_backend_close(ps_backend *backend); /* NULL is allowed here and in every destroy */
+void ps_backend_info(const ps_backend *backend, ps_device_info *info);
+/* Plans memory without touching a device; PS_E_MEMORY when not even one frame with the smallest chunk fits `budget_bytes`
+ * (0: unlimited). The system later built from the same arguments keeps to it. max_frames: >= 1. */
+ps_code ps_backend_memory_plan(const ps_backend_ops *ops, const ps_system_desc *desc, ps_methods methods, ps_dtype dtype,
+                               size_t budget_bytes, int64_t max_frames, ps_memory_plan *plan, ps_error *error);
+
+/* Copies what it needs of desc. `methods` says what will be asked for: PS_METHOD_* bits. Weights start as 1. */
+ps_code ps_system_create(ps_backend *backend, const ps_system_desc *desc, ps_methods methods, ps_system **system, ps_error *error);
+void ps_system_destroy(ps_system *system); /* after its frames */
+/* weights: [n_active], > 0 and finite. What was prepared before is dropped. */
+ps_code ps_system_set_weights(ps_system *system, const double *weights, ps_error *error);
+/* N of the asked methods, scales, the eigenbasis of the phase method (section 5). Both from one evaluation of the transfer. */
+ps_code ps_system_prepare(ps_system *system, ps_error *error);
+/* method: phase or complex, of a prepared system; scales of section 5, either may be NULL. Without a scale of its own, phase's amplitude
+ * is its phase. */
+ps_code ps_system_scales(ps_system *system, ps_methods method, double *amplitude, double *phase, ps_error *error);
+
+/* One recording of `dtype` counts; values equal to ps_dtype_marker(dtype) count as 0, and they and
+ * values that are not finite are reported by ps_frame_means: a frame that holds some is not to be reduced with those pixels active. */
+ps_code ps_frame_create(ps_system *system, ps_dtype dtype, ps_frame **frame, ps_error *error);
+void ps_frame_destroy(ps_frame *frame);
+/* counts: [n_positions, detector_rows, detector_columns] of the frame's dtype; positions count through the scan row by row. Each
+ * position is put exactly once, in any order of chunks. The buffer is free again on return. One thread at a time puts into a frame. */
+ps_code ps_frame_put(ps_frame *frame, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error);
+/* Once all positions are put. mean: [n_active] scan-mean counts of each active pixel; n_marked: [n_active] positions that held the marker.
+ * Either may be NULL. */
+ps_code ps_frame_means(ps_frame *frame, double *mean, int64_t *n_marked, ps_error *error);
+/* g = FFT over scan / (positions * dose) (section 3), then b and power of the prepared methods and the SSB sums, for different frames
+ * of one system; dose: [n_frames], > 0. The system must be prepared when it was created with phase or complex. */
+ps_code ps_frame_reduce(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error);
+/* method: PS_METHOD_PHASE or PS_METHOD_COMPLEX; strengths: [n_strengths]. The frame must be reduced. Section 5. */
+ps_code ps_system_solve(ps_frame *frame, ps_methods method, int64_t n_strengths, const ps_strength *strengths, const ps_solution *solution,
+                        ps_error *error);
+/* phase: [scan_rows*U, scan_columns*U] rad, either or both pointers; loss: only PS_SSB_PHASE, may be NULL. Section 6. */
+ps_code ps_frame_ssb(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f32, double *phase_f64, double *loss, ps_error *error);
+/* power: sum over the full plane but zero of g^H W g. */
+ps_code ps_frame_power(ps_frame *frame, double *power, ps_error *error);
+
+/* transfer: [n_aliases of the frequency, n_active, 2 (amplitude, phase)] complex */
+ps_code ps_system_get_transfer(ps_system *system, int64_t frequency, double *transfer, ps_error *error);
+/* normal: [dim, dim] complex, Hermitian, row-major; dim = n_aliases (phase) or 2 n_aliases (complex: amplitudes first) */
+ps_code ps_system_get_normal(ps_system *system, ps_methods method, int64_t frequency, double *normal, ps_error *error);
+/* eigenvalues: [n_aliases] of prior^-1/2 N prior^-1/2, ascending */
+ps_code ps_system_get_eigenvalues(ps_system *system, int64_t frequency, double *eigenvalues, ps_error *error);
+/* right_side: [dim] complex; power: g^H W g of the frequency, may be NULL */
+ps_code ps_frame_get_right_side(ps_frame *frame, ps_methods method, int64_t frequency, double *right_side, double *power, ps_error *error);
+/* spectrum: [n_active] complex, g(q, k) of the frequency; all positions must be put */
+ps_code ps_frame_get_spectrum(ps_frame *frame, int64_t frequency, double dose, double *spectrum, ps_error *error);
+
+/* --- which backend --- */
+
+/* What a job's "compute" says, and where this rank is. */
+typedef struct {
+    const char *name;      /* "auto" (or NULL), or the name of a line of backend_list.h, with a device's number if one is meant: "cuda:1" */
+    const char *precision; /* "fast" or "reference"; NULL: "fast" */
+    int node_rank, n_node_ranks;              /* ranks share the host's devices in turn; n_node_ranks 0: 1 */
+    const char *where_name, *where_precision; /* in front of messages about them: "/compute/backend" */
+} ps_backend_request;
+
+/* true for "auto", names of the list, and those with a device's number where there are devices; built or not. */
+bool ps_backend_name_is_known(const char *name);
+/* The same in words: "auto, cpu, cuda, cuda:N (a device)". */
+void ps_backend_names(char *text, size_t bytes);
+/* Whether a backend of that name computes the precision, built or not. */
+bool ps_backend_computes(const char *name, const char *precision);
+/* The last usable line of the list for "auto", else the one of that name and precision. Sets ops, and of options the device and how many
+ * ranks share it. PS_E_JOB: no such backend computes the precision; PS_E_BACKEND: not built here, or no such device. */
+ps_code ps_backend_select(const ps_backend_request *request, const ps_backend_ops **ops, ps_backend_options *options, ps_error *error);
+/* Its table whether or not a device is there, which planning needs not; NULL: not built. */
+const ps_backend_ops *ps_backend_built(const ps_backend_request *request);
+/* Lines "  NAME: what there is of it here", for people; malloc'd, NULL without memory. */
+char *ps_backend_list_text(void);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,5 @@
-/* Per-pixel histograms: one histogram of counts for every detector pixel, over as many detector frames as are put in.
+/* Per-pixel histograms: one histogram of counts for every detector pixel, over as many detector frames as are put in. The functions at the
+ * end are for callers: they check arguments once, for all backends, and call the backend's table, which ps_backend_ops.histogram names.
  *
  * Rank-local: no MPI and no files on this side. Data flows
  *
@@ -106,49 +107,66 @@ typedef struct {
 
 typedef struct ps_histogram ps_histogram;
 
-typedef struct {
-    const char *name; /* "cpu-reference", "cpu-fast", "cuda" */
-    /* Bytes on the device (cuda) or in the process (cpu) for desc with batches of at least one frame; touches no device. */
+/* --- for backends: the table. What the functions below check a backend need not check again. --- */
+
+typedef struct ps_histogram_ops {
+    const char *name; /* as the backend's */
     size_t (*minimum_bytes)(const ps_histogram_desc *desc, const ps_histogram_map *map);
-    /* map: borrowed until destroy. PS_E_MEMORY when the budget is too small, with both numbers. */
     ps_code (*create)(const ps_histogram_desc *desc, const ps_histogram_map *map, ps_histogram **histogram, ps_error *error);
-    void (*destroy)(ps_histogram *histogram); /* NULL is allowed */
-    /* A host buffer [*capacity, n_pixels] of the map's dtype to fill, pinned on cuda. Waits until one is free. */
+    void (*destroy)(ps_histogram *histogram);
     ps_code (*stage)(ps_histogram *histogram, void **frames, int64_t *capacity, ps_error *error);
-    /* Counts the first n_frames of the buffer that stage gave last, for `segment`. cuda returns before that is done. */
     ps_code (*commit)(ps_histogram *histogram, int64_t n_frames, int64_t segment, ps_error *error);
-    /* Waits for everything committed; what follows may be asked for then, and more frames may be committed after it. */
-    ps_code (*finish)(ps_histogram *histogram, ps_error *error);
-    /* counts: [n_pixels, n_bins], outside: [n_pixels, PS_EXTRA_SLOTS] of pixels first_pixel ...; either may be NULL. */
+    ps_code (*finish)(ps_histogram *histogram, ps_error *error); /* optional. Default: nothing is under way */
     ps_code (*read)(ps_histogram *histogram, int64_t first_pixel, int64_t n_pixels, uint64_t *counts, uint64_t *outside, ps_error *error);
     ps_code (*moments)(ps_histogram *histogram, const ps_histogram_moments *moments, ps_error *error);
-    /* low, high: [n_segments] sum of all finite values of a segment, low + 2^32 high, in the map's units. */
     ps_code (*totals)(ps_histogram *histogram, uint64_t *low, int64_t *high, ps_error *error);
-    void (*times)(const ps_histogram *histogram, ps_histogram_times *times);
-    /* "NVIDIA H200", or the threads in use: what ran, for records. */
-    void (*device)(const ps_histogram *histogram, char *name, size_t bytes);
+    void (*times)(const ps_histogram *histogram, ps_histogram_times *times);           /* optional. Default: all 0 */
+    void (*device)(const ps_histogram *histogram, char *name, size_t bytes);           /* optional. Default: the table's name */
+    bool on_device;                                                                    /* counters are in a device's memory */
+    size_t (*frame_bytes)(const ps_histogram_desc *desc, const ps_histogram_map *map); /* optional. Default: 0 */
 } ps_histogram_ops;
 
-/* Each backend's struct begins with this. */
+/* Each backend's struct begins with this. The functions below fill it, after create. */
 struct ps_histogram {
     const ps_histogram_ops *ops;
+    int64_t n_pixels, n_segments;
+    ps_dtype dtype;
+    int64_t staged; /* frames of the buffer that stage gave last; 0: none is out */
 };
 
 extern const ps_histogram_ops ps_histogram_cpu_reference; /* plain: every value through ps_histogram_slot */
 extern const ps_histogram_ops ps_histogram_cpu_fast;
-/* Bytes that the cpu backends take for detector frames where the budget leaves room. */
-size_t ps_histogram_cpu_frame_bytes(const ps_histogram_desc *desc, const ps_histogram_map *map);
-#ifdef PS_WITH_CUDA
-extern const ps_histogram_ops ps_histogram_cuda;
-#endif
+extern const ps_histogram_ops ps_histogram_cuda; /* defined only where it is built: reach it by its backend's table */
 
-/* Checks desc (PS_E_ARGUMENT), then calls the backend's create. */
+/* --- for callers: an argument that is not as stated is PS_E_ARGUMENT, and nothing has happened --- */
+
+/* Bytes on the device (cuda) or in the process (cpu) for desc with batches of at least one frame; touches no device. */
+size_t ps_histogram_minimum_bytes(const ps_histogram_ops *ops, const ps_histogram_desc *desc, const ps_histogram_map *map);
+/* Bytes of the process that detector frames take where the budget leaves room; of cuda, whose frames are on the device, 0. */
+size_t ps_histogram_frame_bytes(const ps_histogram_ops *ops, const ps_histogram_desc *desc, const ps_histogram_map *map);
+/* map: borrowed until destroy. PS_E_MEMORY when the budget is too small, with both numbers. */
 ps_code ps_histogram_create(const ps_histogram_ops *ops, const ps_histogram_desc *desc, const ps_histogram_map *map,
                             ps_histogram **histogram, ps_error *error);
-void ps_histogram_destroy(ps_histogram *histogram);
-/* Stages, copies and commits frames [n_frames, n_pixels] that lie anywhere. */
+void ps_histogram_destroy(ps_histogram *histogram); /* NULL is allowed */
+/* A host buffer [*capacity, n_pixels] of the map's dtype to fill, pinned on cuda. Waits until one is free. */
+ps_code ps_histogram_stage(ps_histogram *histogram, void **frames, int64_t *capacity, ps_error *error);
+/* Counts the first n_frames of the buffer that stage gave last, for `segment`. cuda returns before that is done. */
+ps_code ps_histogram_commit(ps_histogram *histogram, int64_t n_frames, int64_t segment, ps_error *error);
+/* Stages, copies and commits frames [n_frames, n_pixels] that lie anywhere. n_pixels, dtype: the histogram's. */
 ps_code ps_histogram_put(ps_histogram *histogram, int64_t n_pixels, ps_dtype dtype, int64_t n_frames, const void *frames, int64_t segment,
                          ps_error *error);
+/* Waits for everything committed; what follows may be asked for then, and more frames may be committed after it. */
+ps_code ps_histogram_finish(ps_histogram *histogram, ps_error *error);
+/* counts: [n_pixels, n_bins], outside: [n_pixels, PS_EXTRA_SLOTS] of pixels first_pixel ...; either may be NULL. */
+ps_code ps_histogram_read(ps_histogram *histogram, int64_t first_pixel, int64_t n_pixels, uint64_t *counts, uint64_t *outside,
+                          ps_error *error);
+ps_code ps_histogram_read_moments(ps_histogram *histogram, const ps_histogram_moments *moments, ps_error *error);
+/* low, high: [n_segments] sum of all finite values of a segment, low + 2^32 high, in the map's units. */
+ps_code ps_histogram_read_totals(ps_histogram *histogram, uint64_t *low, int64_t *high, ps_error *error);
+void ps_histogram_read_times(const ps_histogram *histogram, ps_histogram_times *times);
+/* "NVIDIA H200", or the threads in use: what ran, for records. */
+void ps_histogram_device(const ps_histogram *histogram, char *name, size_t bytes);
+
 ps_code ps_histogram_moments_allocate(int64_t n_pixels, ps_histogram_moments *moments, ps_error *error);
 void ps_histogram_moments_free(ps_histogram_moments *moments);
 

@@ -14,14 +14,10 @@ int ps_cpu_max_threads(void) {
     return omp_get_max_threads();
 }
 
-ps_code ps_cpu_backend_open(const ps_backend_ops *ops, const ps_backend_options *options, ps_backend **backend, ps_error *error) {
-    *backend = NULL;
-    if (options->n_threads < 0)
-        return PS_FAIL(error, PS_E_ARGUMENT, "%s: found %d threads, expected 0 (all) or more", ops->name, options->n_threads);
+ps_code ps_cpu_backend_open(const ps_backend_options *options, ps_backend **backend, ps_error *error) {
     ps_cpu_backend *cpu = ps_cpu_allocate_zero(1, sizeof *cpu);
-    if (!cpu) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the %s backend", ops->name);
+    if (!cpu) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a CPU backend");
     int most = ps_cpu_max_threads();
-    cpu->base.ops = ops;
     cpu->n_threads = options->n_threads > 0 && options->n_threads < most ? options->n_threads : most;
     cpu->budget_bytes = options->memory_budget_bytes;
     openblas_set_num_threads(1); /* threads go over frequencies and pixels, never inside one small matrix */
@@ -31,6 +27,11 @@ ps_code ps_cpu_backend_open(const ps_backend_ops *ops, const ps_backend_options 
 
 void ps_cpu_backend_close(ps_backend *backend) {
     ps_cpu_free(backend);
+}
+
+bool ps_cpu_backend_owns(const ps_backend *backend, const void *pointer) {
+    (void)backend;
+    return ps_cpu_memory_owns(pointer, 1);
 }
 
 static void cpu_name(char *name, size_t bytes) {
@@ -53,4 +54,10 @@ void ps_cpu_device_info(const ps_backend *backend, const char *precision, const 
     snprintf(info->versions, sizeof info->versions, "instructions %s; %s", instruction_set, openblas_get_config());
     info->memory_bytes = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
     info->n_threads = ((const ps_cpu_backend *)backend)->n_threads;
+}
+
+ps_code ps_cpu_batch_require(const ps_memory_plan *plan, int64_t n_frames, ps_error *error) {
+    if (plan->frames_per_batch >= n_frames) return PS_OK;
+    return PS_FAIL(error, PS_E_MEMORY, "a batch of %lld frames does not fit the memory budget, %lld do", (long long)n_frames,
+                   (long long)plan->frames_per_batch);
 }

@@ -1,50 +1,10 @@
+#include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/memory.h"
 
 enum { SLOTS_PER_TASK = 64 }; /* slots whose sums one task forms: whole cache lines of counts */
-
-size_t ps_cpu_frame_bytes(const ps_system_desc *desc, ps_dtype dtype) {
-    size_t positions = (size_t)ps_cpu_positions(desc), active = (size_t)desc->n_active;
-    return positions * active * ps_dtype_bytes(dtype) + positions + active * (sizeof(double) + sizeof(int64_t));
-}
-
-ps_code ps_cpu_frame_init(ps_cpu_frame *frame, ps_cpu_system *system, ps_dtype dtype, ps_error *error) {
-    size_t positions = (size_t)ps_cpu_positions(&system->desc), active = (size_t)system->desc.n_active;
-    frame->base.ops = system->base.ops;
-    frame->system = system;
-    frame->dtype = dtype;
-    frame->counts = ps_cpu_allocate(positions * active, ps_dtype_bytes(dtype));
-    frame->is_put = ps_cpu_allocate_zero(positions, sizeof *frame->is_put);
-    frame->mean = ps_cpu_allocate(active, sizeof *frame->mean);
-    frame->n_marked = ps_cpu_allocate(active, sizeof *frame->n_marked);
-    if (!frame->counts || !frame->is_put || !frame->mean || !frame->n_marked)
-        return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the counts of %zu positions and %zu active pixels", positions,
-                       active);
-    return PS_OK;
-}
-
-void ps_cpu_frame_release(ps_cpu_frame *frame) {
-    ps_cpu_free(frame->counts);
-    ps_cpu_free(frame->is_put);
-    ps_cpu_free(frame->mean);
-    ps_cpu_free(frame->n_marked);
-}
-
-static ps_code claim_positions(ps_cpu_frame *frame, int64_t first, int64_t n, ps_error *error) {
-    int64_t positions = ps_cpu_positions(&frame->system->desc);
-    if (first < 0 || n < 0 || first > positions || n > positions - first)
-        return PS_FAIL(error, PS_E_ARGUMENT, "positions %lld to %lld put, expected 0 to %lld", (long long)first, (long long)(first + n - 1),
-                       (long long)positions - 1);
-    for (int64_t i = first; i < first + n; i++)
-        if (frame->is_put[i]) return PS_FAIL(error, PS_E_ARGUMENT, "position %lld put twice", (long long)i);
-    memset(frame->is_put + first, 1, (size_t)n);
-    frame->n_put += n;
-    frame->has_means = frame->is_reduced = false;
-    return PS_OK;
-}
 
 #define DEFINE_GATHER(dtype, type, name)                                                                                              \
     static void gather_##dtype(const ps_cpu_frame *frame, int64_t first, int64_t n, const void *source) {                             \
@@ -61,7 +21,8 @@ PS_DTYPES(DEFINE_GATHER)
 
 ps_code ps_cpu_frame_put(ps_frame *handle, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error) {
     ps_cpu_frame *frame = (ps_cpu_frame *)handle;
-    PS_TRY(claim_positions(frame, first_position, n_positions, error));
+    assert(first_position >= 0 && n_positions <= ps_cpu_positions(&frame->system->desc) - first_position);
+    frame->has_means = false;
     switch (frame->dtype) {
 #define X(dtype, type, name) \
     case dtype: gather_##dtype(frame, first_position, n_positions, counts); break;
@@ -109,9 +70,8 @@ static void means_of_slots(const ps_cpu_frame *frame, int64_t first, int64_t n) 
 ps_code ps_cpu_frame_ensure_means(ps_cpu_frame *frame, ps_error *error) {
     if (frame->has_means) return PS_OK;
     const ps_cpu_system *system = frame->system;
-    int64_t active = system->desc.n_active, positions = ps_cpu_positions(&system->desc);
-    if (frame->n_put != positions)
-        return PS_FAIL(error, PS_E_ARGUMENT, "%lld of %lld positions put", (long long)frame->n_put, (long long)positions);
+    int64_t active = system->desc.n_active;
+    assert(frame->base.n_put == ps_cpu_positions(&system->desc));
 #pragma omp parallel for schedule(static) num_threads(system->backend->n_threads)
     for (int64_t first = 0; first < active; first += SLOTS_PER_TASK)
         means_of_slots(frame, first, active - first < SLOTS_PER_TASK ? active - first : SLOTS_PER_TASK);
@@ -142,32 +102,6 @@ double ps_cpu_mean_of_means(const ps_cpu_frame *frame) {
     return sum / (double)frame->system->desc.n_active;
 }
 
-ps_code ps_cpu_frame_require(const ps_cpu_frame *frame, ps_methods methods, ps_error *error) {
-    PS_TRY(ps_cpu_system_require(frame->system, methods, error));
-    if (!frame->is_reduced) return PS_FAIL(error, PS_E_ARGUMENT, "the frame is not reduced");
-    return PS_OK;
-}
-
-ps_code ps_cpu_reduce_require(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error) {
-    for (int64_t i = 0; i < n_frames; i++) {
-        ps_cpu_frame *frame = (ps_cpu_frame *)frames[i];
-        if (frame->system != ((ps_cpu_frame *)frames[0])->system)
-            return PS_FAIL(error, PS_E_ARGUMENT, "frames 0 and %lld of the batch belong to different systems", (long long)i);
-        if (!(dose[i] > 0.0) || isinf(dose[i]))
-            return PS_FAIL(error, PS_E_ARGUMENT, "dose of frame %lld of the batch is %g, expected a positive number", (long long)i,
-                           dose[i]);
-        PS_TRY(ps_cpu_system_require(frame->system, frame->system->methods, error));
-        PS_TRY(ps_cpu_frame_ensure_means(frame, error));
-    }
-    return PS_OK;
-}
-
-ps_code ps_cpu_batch_require(const ps_memory_plan *plan, int64_t n_frames, ps_error *error) {
-    if (plan->frames_per_batch >= n_frames) return PS_OK;
-    return PS_FAIL(error, PS_E_MEMORY, "a batch of %lld frames does not fit the memory budget, %lld do", (long long)n_frames,
-                   (long long)plan->frames_per_batch);
-}
-
 #define DEFINE_SCANS(dtype, type, real, suffix)                                                                                   \
     static void scans_##suffix##_##dtype(const ps_cpu_frame *frame, int64_t first, int64_t n, bool subtract_mean, int64_t stride, \
                                          real *scans) {                                                                           \
@@ -191,38 +125,15 @@ PS_DTYPES(X)
 #undef DEFINE_SCANS
 
 void ps_cpu_scans_f64(const ps_cpu_frame *frame, int64_t first_slot, int64_t n_slots, bool subtract_mean, int64_t stride, double *scans) {
-    switch (frame->dtype) {
-#define X(dtype, type, name) \
-    case dtype: scans_f64_##dtype(frame, first_slot, n_slots, subtract_mean, stride, scans); break;
-        PS_DTYPES(X)
+#define X(dtype, type, name) [dtype] = scans_f64_##dtype,
+    static void (*const take[PS_N_DTYPES])(const ps_cpu_frame *, int64_t, int64_t, bool, int64_t, double *) = {PS_DTYPES(X)};
 #undef X
-    default: break;
-    }
+    take[frame->dtype](frame, first_slot, n_slots, subtract_mean, stride, scans);
 }
 
 void ps_cpu_scans_f32(const ps_cpu_frame *frame, int64_t first_slot, int64_t n_slots, bool subtract_mean, int64_t stride, float *scans) {
-    switch (frame->dtype) {
-#define X(dtype, type, name) \
-    case dtype: scans_f32_##dtype(frame, first_slot, n_slots, subtract_mean, stride, scans); break;
-        PS_DTYPES(X)
+#define X(dtype, type, name) [dtype] = scans_f32_##dtype,
+    static void (*const take[PS_N_DTYPES])(const ps_cpu_frame *, int64_t, int64_t, bool, int64_t, float *) = {PS_DTYPES(X)};
 #undef X
-    default: break;
-    }
-}
-
-ps_code ps_cpu_solve_require(const ps_cpu_frame *frame, ps_methods method, int64_t n_strengths, const ps_strength *strengths,
-                             const ps_solution *solution, ps_error *error) {
-    if (method != PS_METHOD_PHASE && method != PS_METHOD_COMPLEX)
-        return PS_FAIL(error, PS_E_ARGUMENT, "method %u cannot be solved, expected phase or complex", method);
-    PS_TRY(ps_cpu_frame_require(frame, method, error));
-    if (method == PS_METHOD_PHASE && (solution->log_amplitude_f32 || solution->log_amplitude_f64))
-        return PS_FAIL(error, PS_E_ARGUMENT, "the phase method has no log-amplitude");
-    for (int64_t i = 0; i < n_strengths; i++) {
-        bool good = strengths[i].phase > 0.0 && isfinite(strengths[i].phase);
-        if (method == PS_METHOD_COMPLEX) good = good && strengths[i].amplitude > 0.0 && isfinite(strengths[i].amplitude);
-        if (!good)
-            return PS_FAIL(error, PS_E_ARGUMENT, "strength %lld is (%g, %g), expected positive numbers", (long long)i,
-                           strengths[i].amplitude, strengths[i].phase);
-    }
-    return PS_OK;
+    take[frame->dtype](frame, first_slot, n_slots, subtract_mean, stride, scans);
 }

@@ -1,4 +1,5 @@
-/* What the reference and the fast CPU path share: threads, the copy of a problem's description, and the counts of a frame.
+/* What the reference and the fast CPU path share: threads, the copy of a problem's description, a frame with its counts and sums, and the
+ * operations on them. Arguments are as kernels/backend.c has checked them.
  *
  * Pixels are kept in *slots*: the reference keeps the caller's order, the fast path an order in which neighbours on the detector
  * are neighbours in memory. The caller never sees slots. */
@@ -7,7 +8,8 @@
 
 #include <complex.h>
 
-#include "kernels/backend.h"
+#include "kernels/backend_list.h"
+#include "kernels/histogram.h"
 
 typedef struct {
     ps_backend base;
@@ -22,27 +24,28 @@ typedef struct {
     ps_methods methods;
     int32_t *slot_pixel; /* [n_active] which of the caller's active pixels a slot holds */
     double *weights;     /* [n_active] of slots */
-    bool prepared;
+    double scale_amplitude, scale_phase;
 } ps_cpu_system;
 
 typedef struct {
     ps_frame base;
     ps_cpu_system *system;
     ps_dtype dtype;
-    void *counts;    /* [n_positions, n_active] dtype, slots, as they came (markers too) */
-    uint8_t *is_put; /* [n_positions] */
-    int64_t n_put;
+    void *counts;      /* [n_positions, n_active] dtype, slots, as they came (markers too) */
     double *mean;      /* [n_active] of slots; valid with has_means */
     int64_t *n_marked; /* [n_active] of slots; valid with has_means */
     bool has_means;
-    bool is_reduced;
-    double dose;
+    double dose;                                   /* of the last reduction */
+    double complex *right_amplitude, *right_phase; /* [n_aliases] b; amplitude with the complex method only */
+    double complex *ssb;                           /* [n_aliases] mean over k of the corrected spectrum; fast: times -i (fast/ssb.c) */
+    double *power;                                 /* [n_frequencies] g^H W g */
 } ps_cpu_frame;
 
 /* Threads a backend may use at most: what memory plans count with. */
 int ps_cpu_max_threads(void);
-ps_code ps_cpu_backend_open(const ps_backend_ops *ops, const ps_backend_options *options, ps_backend **backend, ps_error *error);
+ps_code ps_cpu_backend_open(const ps_backend_options *options, ps_backend **backend, ps_error *error);
 void ps_cpu_backend_close(ps_backend *backend);
+bool ps_cpu_backend_owns(const ps_backend *backend, const void *pointer);
 void ps_cpu_device_info(const ps_backend *backend, const char *precision, const char *instruction_set, ps_device_info *info);
 
 /* Fills *system, which the caller allocated zeroed as the first member of its own; order: [n_active] the caller's pixel of each
@@ -51,15 +54,16 @@ ps_code ps_cpu_system_init(ps_cpu_system *system, ps_backend *backend, const ps_
                            ps_error *error);
 void ps_cpu_system_release(ps_cpu_system *system);
 ps_code ps_cpu_system_set_weights(ps_system *system, const double *weights, ps_error *error);
-/* PS_E_ARGUMENT unless the system was created with all of `methods` and, for phase and complex, is prepared. */
-ps_code ps_cpu_system_require(const ps_cpu_system *system, ps_methods methods, ps_error *error);
-/* PS_E_NUMERIC when a method's scale is not positive: no pixel tells anything about any frequency. */
-ps_code ps_cpu_scales_require(const ps_cpu_system *system, double amplitude, double phase, ps_error *error);
-ps_code ps_cpu_frequency_require(const ps_cpu_system *system, int64_t frequency, ps_error *error);
+/* N's entry on the diagonal of alias number a of a frequency: of its amplitude (the phase's without the complex method) or its phase. */
+typedef double (*ps_cpu_diagonal)(const ps_cpu_system *system, int64_t frequency, int64_t a, bool of_phase);
+/* Sets the scales to the mean of N's diagonal over all aliases of the full plane but zero (section 5). PS_E_NUMERIC when a method's scale
+ * is not positive: no pixel tells anything about any frequency. */
+ps_code ps_cpu_system_form_scales(ps_cpu_system *system, ps_cpu_diagonal diagonal, ps_error *error);
+ps_code ps_cpu_system_scales(ps_system *system, ps_methods method, double *amplitude, double *phase, ps_error *error);
 /* Bytes of ps_cpu_system_init's copy. */
 size_t ps_cpu_system_bytes(const ps_system_desc *desc);
-/* Bytes of ps_cpu_frame_init's arrays. */
-size_t ps_cpu_frame_bytes(const ps_system_desc *desc, ps_dtype dtype);
+/* Bytes of a frame with the sums of the methods. */
+size_t ps_cpu_frame_bytes(const ps_system_desc *desc, ps_methods methods, ps_dtype dtype);
 
 static inline int64_t ps_cpu_positions(const ps_system_desc *desc) {
     return desc->scan_rows * desc->scan_columns;
@@ -83,15 +87,19 @@ int64_t ps_cpu_zero_alias(const ps_system_desc *desc);
 /* The most aliases any frequency has; over the solved frequencies only when `solved`. */
 int64_t ps_cpu_max_aliases(const ps_system_desc *desc, bool solved);
 
-ps_code ps_cpu_frame_init(ps_cpu_frame *frame, ps_cpu_system *system, ps_dtype dtype, ps_error *error);
-void ps_cpu_frame_release(ps_cpu_frame *frame);
+/* --- frames: frame.c, and what they count: counts.c --- */
+
+ps_code ps_cpu_frame_create(ps_system *system, ps_dtype dtype, ps_frame **frame, ps_error *error);
+void ps_cpu_frame_destroy(ps_frame *frame);
 ps_code ps_cpu_frame_put(ps_frame *frame, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error);
 ps_code ps_cpu_frame_means(ps_frame *frame, double *mean, int64_t *n_marked, ps_error *error);
 /* Means and markers of all slots, once every position is put. */
 ps_code ps_cpu_frame_ensure_means(ps_cpu_frame *frame, ps_error *error);
-ps_code ps_cpu_frame_require(const ps_cpu_frame *frame, ps_methods methods, ps_error *error);
-/* Checks the arguments of frame_reduce and computes the means of every frame. */
-ps_code ps_cpu_reduce_require(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error);
+/* A reduction begins: the means of every frame, its dose, and all sums 0. */
+ps_code ps_cpu_frames_begin(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error);
+ps_code ps_cpu_frame_power(ps_frame *frame, double *power, ps_error *error);
+ps_code ps_cpu_frame_get_right_side(ps_frame *frame, ps_methods method, int64_t frequency, double *right_side, double *power,
+                                    ps_error *error);
 
 /* PS_E_MEMORY when the plan made for a batch of n_frames holds fewer. */
 ps_code ps_cpu_batch_require(const ps_memory_plan *plan, int64_t n_frames, ps_error *error);
@@ -103,8 +111,42 @@ void ps_cpu_scans_f32(const ps_cpu_frame *frame, int64_t first_slot, int64_t n_s
 /* Mean over the active pixels of their scan means. */
 double ps_cpu_mean_of_means(const ps_cpu_frame *frame);
 
-/* Checks method, strengths and that the frame is reduced for it. */
-ps_code ps_cpu_solve_require(const ps_cpu_frame *frame, ps_methods method, int64_t n_strengths, const ps_strength *strengths,
-                             const ps_solution *solution, ps_error *error);
+/* An image as float, double or both; either may be NULL. */
+void ps_cpu_write_image(int64_t n, const double *image, float *f32, double *f64);
+
+/* --- the two tables: what each path has of its own is declared and entered here --- */
+
+#define PS_CPU_PATH(path)                                                                                                      \
+    ps_code ps_##path##_open(const ps_backend_options *options, ps_backend **backend, ps_error *error);                        \
+    void ps_##path##_device_info(const ps_backend *backend, ps_device_info *info);                                             \
+    ps_code ps_##path##_memory_plan(const ps_system_desc *desc, ps_methods methods, ps_dtype dtype, size_t budget_bytes,       \
+                                    int64_t max_frames, ps_memory_plan *plan, ps_error *error);                                \
+    ps_code ps_##path##_system_create(ps_backend *backend, const ps_system_desc *desc, ps_methods methods, ps_system **system, \
+                                      ps_error *error);                                                                        \
+    void ps_##path##_system_destroy(ps_system *system);                                                                        \
+    ps_code ps_##path##_system_set_weights(ps_system *system, const double *weights, ps_error *error);                         \
+    ps_code ps_##path##_system_prepare(ps_system *system, ps_error *error);                                                    \
+    ps_code ps_##path##_reduce(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error);                \
+    ps_code ps_##path##_solve(ps_frame *frame, ps_methods method, int64_t n_strengths, const ps_strength *strengths,           \
+                              const ps_solution *solution, ps_error *error);                                                   \
+    ps_code ps_##path##_ssb(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f32, double *phase_f64, double *loss,    \
+                            ps_error *error);                                                                                  \
+    ps_code ps_##path##_get_transfer(ps_system *system, int64_t frequency, double *transfer, ps_error *error);                 \
+    ps_code ps_##path##_get_normal(ps_system *system, ps_methods method, int64_t frequency, double *normal, ps_error *error);  \
+    ps_code ps_##path##_get_eigenvalues(ps_system *system, int64_t frequency, double *eigenvalues, ps_error *error);           \
+    ps_code ps_##path##_get_spectrum(ps_frame *frame, int64_t frequency, double dose, double *spectrum, ps_error *error)
+
+#define PS_CPU_OPS(path, text)                                                                                                            \
+    {                                                                                                                                     \
+        .name = text, .open = ps_##path##_open, .close = ps_cpu_backend_close, .device_info = ps_##path##_device_info,                    \
+        .memory_plan = ps_##path##_memory_plan, .system_create = ps_##path##_system_create, .system_destroy = ps_##path##_system_destroy, \
+        .system_set_weights = ps_##path##_system_set_weights, .system_prepare = ps_##path##_system_prepare,                               \
+        .system_scales = ps_cpu_system_scales, .frame_create = ps_cpu_frame_create, .frame_destroy = ps_cpu_frame_destroy,                \
+        .frame_put = ps_cpu_frame_put, .frame_means = ps_cpu_frame_means, .frame_reduce = ps_##path##_reduce,                             \
+        .frame_power = ps_cpu_frame_power, .solve = ps_##path##_solve, .ssb = ps_##path##_ssb, .get_transfer = ps_##path##_get_transfer,  \
+        .get_normal = ps_##path##_get_normal, .get_eigenvalues = ps_##path##_get_eigenvalues,                                             \
+        .get_right_side = ps_cpu_frame_get_right_side, .get_spectrum = ps_##path##_get_spectrum, .owns = ps_cpu_backend_owns,             \
+        .histogram = &ps_histogram_cpu_##path,                                                                                            \
+    }
 
 #endif

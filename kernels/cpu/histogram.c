@@ -1,4 +1,5 @@
 /* The CPU histogram backends: memory, spilling, reading out. How they count is in histogram_reference.c and histogram_fast.c. */
+#include <assert.h>
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ static int64_t wanted_capacity(const ps_histogram_desc *desc, size_t frame) {
     return desc->frames_per_batch ? desc->frames_per_batch : capacity;
 }
 
-size_t ps_histogram_cpu_frame_bytes(const ps_histogram_desc *desc, const ps_histogram_map *map) {
+static size_t buffer_bytes(const ps_histogram_desc *desc, const ps_histogram_map *map) {
     size_t frame = frame_bytes(desc, map);
     return (size_t)wanted_capacity(desc, frame) * frame;
 }
@@ -62,7 +63,7 @@ static void *allocate_large(size_t bytes) {
 
 static void destroy(ps_histogram *histogram) {
     ps_cpu_histogram *h = (ps_cpu_histogram *)histogram;
-    if (!h) return;
+    if (!h) return; /* one that could not be made */
     free(h->centre);
     free(h->counts);
     free(h->spilled);
@@ -82,14 +83,13 @@ static ps_code copy_centre(ps_cpu_histogram *h, ps_error *error) {
     return PS_OK;
 }
 
-static ps_code create(const ps_histogram_ops *ops, const ps_histogram_desc *desc, const ps_histogram_map *map, ps_histogram **histogram,
-                      ps_error *error) {
+static ps_code create(ps_cpu_count count, int n_threads, const ps_histogram_desc *desc, const ps_histogram_map *map,
+                      ps_histogram **histogram, ps_error *error) {
     ps_code code = PS_OK;
     size_t n = (size_t)desc->n_pixels;
     ps_cpu_histogram *h = calloc(1, sizeof *h);
     PS_GO_ALLOC(error, h);
-    *h = (ps_cpu_histogram){.base.ops = ops, .desc = *desc, .map = map, .n_slots = map->n_bins + PS_EXTRA_SLOTS};
-    h->n_threads = desc->n_threads > 0 ? desc->n_threads : omp_get_max_threads();
+    *h = (ps_cpu_histogram){.count = count, .n_threads = n_threads, .desc = *desc, .map = map, .n_slots = map->n_bins + PS_EXTRA_SLOTS};
     h->spill_frames = desc->spill_frames > 0 ? desc->spill_frames : UINT32_MAX;
     PS_GO(choose_capacity(h, error));
     PS_GO(copy_centre(h, error));
@@ -111,11 +111,12 @@ done:
 }
 
 static ps_code create_reference(const ps_histogram_desc *desc, const ps_histogram_map *map, ps_histogram **histogram, ps_error *error) {
-    return create(&ps_histogram_cpu_reference, desc, map, histogram, error);
+    return create(ps_cpu_histogram_count_reference, 1, desc, map, histogram, error);
 }
 
 static ps_code create_fast(const ps_histogram_desc *desc, const ps_histogram_map *map, ps_histogram **histogram, ps_error *error) {
-    return create(&ps_histogram_cpu_fast, desc, map, histogram, error);
+    int n_threads = desc->n_threads > 0 ? desc->n_threads : omp_get_max_threads();
+    return create(ps_cpu_histogram_count_fast, n_threads, desc, map, histogram, error);
 }
 
 static ps_code stage(ps_histogram *histogram, void **frames, int64_t *capacity, ps_error *error) {
@@ -140,13 +141,10 @@ static ps_code spill(ps_cpu_histogram *h, ps_error *error) {
 
 static ps_code commit(ps_histogram *histogram, int64_t n_frames, int64_t segment, ps_error *error) {
     ps_cpu_histogram *h = (ps_cpu_histogram *)histogram;
-    if (n_frames < 0 || n_frames > h->capacity || segment < 0 || segment >= h->desc.n_segments)
-        return PS_FAIL(error, PS_E_INTERNAL, "histogram: commit of %lld frames of at most %lld to segment %lld of %lld",
-                       (long long)n_frames, (long long)h->capacity, (long long)segment, (long long)h->desc.n_segments);
+    assert(n_frames >= 0 && n_frames <= h->capacity && segment >= 0 && segment < h->desc.n_segments);
     if (h->since_spill > 0 && h->since_spill + n_frames > h->spill_frames) PS_TRY(spill(h, error));
     double begin = ps_seconds();
-    h->totals[segment] += h->base.ops == &ps_histogram_cpu_fast ? ps_cpu_histogram_count_fast(h, h->buffer, n_frames)
-                                                                : ps_cpu_histogram_count_reference(h, h->buffer, n_frames);
+    h->totals[segment] += h->count(h, h->buffer, n_frames);
     h->since_spill += n_frames;
     h->times.fill_s += ps_seconds() - begin;
     h->times.n_frames += n_frames;
@@ -154,19 +152,12 @@ static ps_code commit(ps_histogram *histogram, int64_t n_frames, int64_t segment
     return PS_OK;
 }
 
-static ps_code finish(ps_histogram *histogram, ps_error *error) {
-    (void)histogram;
-    (void)error;
-    return PS_OK;
-}
-
 static ps_code read_counts(ps_histogram *histogram, int64_t first_pixel, int64_t n_pixels, uint64_t *counts, uint64_t *outside,
                            ps_error *error) {
+    (void)error;
     const ps_cpu_histogram *h = (const ps_cpu_histogram *)histogram;
     int64_t n_bins = h->map->n_bins;
-    if (first_pixel < 0 || n_pixels < 0 || first_pixel > h->desc.n_pixels - n_pixels)
-        return PS_FAIL(error, PS_E_INTERNAL, "histogram: read of pixels %lld + %lld of %lld", (long long)first_pixel, (long long)n_pixels,
-                       (long long)h->desc.n_pixels);
+    assert(first_pixel >= 0 && n_pixels >= 0 && first_pixel <= h->desc.n_pixels - n_pixels);
     for (int64_t p = 0; p < n_pixels; p++)
         for (int64_t s = 0; s < h->n_slots; s++) {
             int64_t at = (first_pixel + p) * h->n_slots + s;
@@ -209,37 +200,25 @@ static void get_times(const ps_histogram *histogram, ps_histogram_times *times) 
 }
 
 static void get_device(const ps_histogram *histogram, char *name, size_t bytes) {
-    bool fast = histogram->ops == &ps_histogram_cpu_fast;
-    int n_threads = fast ? ((const ps_cpu_histogram *)histogram)->n_threads : 1;
+    int n_threads = ((const ps_cpu_histogram *)histogram)->n_threads;
     snprintf(name, bytes, "CPU, %d thread%s", n_threads, n_threads == 1 ? "" : "s");
 }
 
-const ps_histogram_ops ps_histogram_cpu_reference = {
-    .name = "cpu-reference",
-    .minimum_bytes = minimum_bytes,
-    .create = create_reference,
-    .destroy = destroy,
-    .stage = stage,
-    .commit = commit,
-    .finish = finish,
-    .read = read_counts,
-    .moments = read_moments,
-    .totals = read_totals,
-    .times = get_times,
-    .device = get_device,
-};
-
-const ps_histogram_ops ps_histogram_cpu_fast = {
-    .name = "cpu-fast",
-    .minimum_bytes = minimum_bytes,
-    .create = create_fast,
-    .destroy = destroy,
-    .stage = stage,
-    .commit = commit,
-    .finish = finish,
-    .read = read_counts,
-    .moments = read_moments,
-    .totals = read_totals,
-    .times = get_times,
-    .device = get_device,
-};
+/* The two tables differ in how they count. */
+#define TABLE(path, text)                              \
+    const ps_histogram_ops ps_histogram_cpu_##path = { \
+        .name = text,                                  \
+        .minimum_bytes = minimum_bytes,                \
+        .create = create_##path,                       \
+        .destroy = destroy,                            \
+        .stage = stage,                                \
+        .commit = commit,                              \
+        .read = read_counts,                           \
+        .moments = read_moments,                       \
+        .totals = read_totals,                         \
+        .times = get_times,                            \
+        .device = get_device,                          \
+        .frame_bytes = buffer_bytes,                   \
+    }
+TABLE(reference, "cpu-reference");
+TABLE(fast, "cpu-fast");

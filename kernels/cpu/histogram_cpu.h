@@ -15,8 +15,13 @@ typedef struct {
     double minimum, maximum;
 } ps_cpu_pixel;
 
-typedef struct {
+typedef struct ps_cpu_histogram ps_cpu_histogram;
+/* Adds frames [n_frames, n_pixels] to counts and pixels of h; returns the sum of all their finite values. */
+typedef ps_int128 (*ps_cpu_count)(ps_cpu_histogram *h, const void *frames, int64_t n_frames);
+
+struct ps_cpu_histogram {
     ps_histogram base;
+    ps_cpu_count count;
     ps_histogram_desc desc; /* centre points at the copy below */
     const ps_histogram_map *map;
     double *centre;
@@ -30,9 +35,8 @@ typedef struct {
     int64_t capacity;
     int n_threads;
     ps_histogram_times times;
-} ps_cpu_histogram;
+};
 
-/* Adds frames [n_frames, n_pixels] of `type` to counts and pixels of h; returns the sum of all their finite values. */
 ps_int128 ps_cpu_histogram_count_reference(ps_cpu_histogram *h, const void *frames, int64_t n_frames);
 ps_int128 ps_cpu_histogram_count_fast(ps_cpu_histogram *h, const void *frames, int64_t n_frames);
 

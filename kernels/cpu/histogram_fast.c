@@ -36,16 +36,19 @@ static void partial_clear(small_partial *partial) {
     }
 }
 
-static void partial_flush(const small_partial *partial, ps_cpu_pixel *pixels, int n, ps_int128 *total) {
-    for (int j = 0; j < n; j++) {
-        pixels[j].sum += partial->sum[j];
-        pixels[j].square += partial->square[j];
-        pixels[j].n_saturated += partial->n_saturated[j];
-        pixels[j].minimum = fmin(pixels[j].minimum, partial->minimum[j]);
-        pixels[j].maximum = fmax(pixels[j].maximum, partial->maximum[j]);
-        *total += partial->sum[j];
+/* The moments of a tile join those of its pixels, and their sum the total. */
+#define DEFINE_FLUSH(name, type)                                                           \
+    static void name(const type *partial, ps_cpu_pixel *pixels, int n, ps_int128 *total) { \
+        for (int j = 0; j < n; j++) {                                                      \
+            pixels[j].sum += partial->sum[j];                                              \
+            pixels[j].square += partial->square[j];                                        \
+            pixels[j].n_saturated += partial->n_saturated[j];                              \
+            pixels[j].minimum = fmin(pixels[j].minimum, partial->minimum[j]);              \
+            pixels[j].maximum = fmax(pixels[j].maximum, partial->maximum[j]);              \
+            *total += partial->sum[j];                                                     \
+        }                                                                                  \
     }
-}
+DEFINE_FLUSH(partial_flush, small_partial)
 
 /* One row of a tile: counts and moments of n pixels of one frame. */
 #define DEFINE_SMALL(NAME, TYPE)                                                                                                           \
@@ -112,16 +115,8 @@ static void wide_clear(wide_partial *partial) {
     }
 }
 
-static void wide_flush(const wide_partial *partial, ps_cpu_pixel *pixels, int n, ps_int128 *total) {
-    for (int j = 0; j < n; j++) {
-        pixels[j].sum += partial->sum[j];
-        pixels[j].square += partial->square[j];
-        pixels[j].n_saturated += partial->n_saturated[j];
-        pixels[j].minimum = fmin(pixels[j].minimum, partial->minimum[j]);
-        pixels[j].maximum = fmax(pixels[j].maximum, partial->maximum[j]);
-        *total += partial->sum[j];
-    }
-}
+DEFINE_FLUSH(wide_flush, wide_partial)
+#undef DEFINE_FLUSH
 
 /* ps_histogram_quantum without calls: adding and taking away 1.5 * 2^52 rounds to the nearest, to even between two. */
 static inline int64_t quantum_of(double value, double units) {

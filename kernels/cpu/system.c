@@ -4,27 +4,6 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/memory.h"
 
-static ps_code check_frequencies(const ps_system_desc *desc, ps_error *error) {
-    for (int64_t i = 0; i < desc->n_frequencies; i++) {
-        const ps_frequency *f = &desc->frequencies[i];
-        bool inside = f->row >= 0 && f->row < desc->scan_rows && f->column >= 0 && f->column < desc->scan_columns;
-        bool aliases =
-            f->n_aliases >= 0 && f->n_aliases <= PS_MAX_ALIASES && f->first_alias >= 0 && f->first_alias + f->n_aliases <= desc->n_aliases;
-        if (!inside || !aliases || f->multiplicity < 1 || f->multiplicity > 2)
-            return PS_FAIL(error, PS_E_INTERNAL, "frequency %lld is (%d, %d) with %d aliases from %lld, multiplicity %d", (long long)i,
-                           f->row, f->column, f->n_aliases, (long long)f->first_alias, f->multiplicity);
-    }
-    return PS_OK;
-}
-
-static ps_code check_desc(const ps_system_desc *desc, ps_error *error) {
-    if (desc->n_active < 1 || desc->n_frequencies < 1 || desc->scan_rows < 1 || desc->scan_columns < 1 || desc->upsampling < 1)
-        return PS_FAIL(error, PS_E_INTERNAL, "empty system: %lld active pixels, %lld frequencies, scan %lld x %lld, upsampling %lld",
-                       (long long)desc->n_active, (long long)desc->n_frequencies, (long long)desc->scan_rows, (long long)desc->scan_columns,
-                       (long long)desc->upsampling);
-    return check_frequencies(desc, error);
-}
-
 static void *copy_array(const void *source, int64_t n, size_t size) {
     void *copy = ps_cpu_allocate((size_t)n, size);
     if (copy && n > 0) memcpy(copy, source, (size_t)n * size);
@@ -71,8 +50,6 @@ static ps_code copy_aliases(ps_cpu_system *system, const ps_system_desc *desc, p
 
 ps_code ps_cpu_system_init(ps_cpu_system *system, ps_backend *backend, const ps_system_desc *desc, ps_methods methods, const int32_t *order,
                            ps_error *error) {
-    PS_TRY(check_desc(desc, error));
-    system->base.ops = backend->ops;
     system->backend = (const ps_cpu_backend *)backend;
     system->methods = methods;
     system->desc = *desc;
@@ -94,42 +71,37 @@ void ps_cpu_system_release(ps_cpu_system *system) {
 }
 
 ps_code ps_cpu_system_set_weights(ps_system *handle, const double *weights, ps_error *error) {
+    (void)error;
     ps_cpu_system *system = (ps_cpu_system *)handle;
-    for (int64_t pixel = 0; pixel < system->desc.n_active; pixel++)
-        if (!(weights[pixel] > 0.0) || isinf(weights[pixel]))
-            return PS_FAIL(error, PS_E_ARGUMENT, "weight of active pixel %lld is %g, expected a positive number", (long long)pixel,
-                           weights[pixel]);
     for (int64_t slot = 0; slot < system->desc.n_active; slot++) system->weights[slot] = weights[system->slot_pixel[slot]];
-    system->prepared = false;
     return PS_OK;
 }
 
-static const char *method_name(ps_methods method) {
-    return method == PS_METHOD_PHASE ? "phase" : method == PS_METHOD_COMPLEX ? "complex" : method == PS_METHOD_SSB ? "ssb" : "unknown";
-}
-
-ps_code ps_cpu_system_require(const ps_cpu_system *system, ps_methods methods, ps_error *error) {
-    for (ps_methods bit = PS_METHOD_PHASE; bit <= PS_METHOD_SSB; bit <<= 1)
-        if ((methods & bit) && !(system->methods & bit))
-            return PS_FAIL(error, PS_E_ARGUMENT, "the system was created without the %s method", method_name(bit));
-    if ((methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX)) && !system->prepared)
-        return PS_FAIL(error, PS_E_ARGUMENT, "the system is not prepared");
-    return PS_OK;
-}
-
-ps_code ps_cpu_scales_require(const ps_cpu_system *system, double amplitude, double phase, ps_error *error) {
-    bool good = phase > 0.0 && isfinite(phase);
-    if (system->methods & PS_METHOD_COMPLEX) good = good && amplitude > 0.0 && isfinite(amplitude);
+ps_code ps_cpu_system_form_scales(ps_cpu_system *system, ps_cpu_diagonal diagonal, ps_error *error) {
+    double amplitude = 0.0, phase = 0.0, aliases = 0.0;
+    for (int64_t i = 1; i < system->desc.n_frequencies; i++) {
+        const ps_frequency *f = &system->desc.frequencies[i];
+        for (int64_t a = 0; a < f->n_aliases; a++) {
+            amplitude += f->multiplicity * diagonal(system, i, a, false);
+            phase += f->multiplicity * diagonal(system, i, a, true);
+        }
+        aliases += f->multiplicity * (double)f->n_aliases;
+    }
+    system->scale_amplitude = aliases > 0.0 ? amplitude / aliases : 0.0;
+    system->scale_phase = aliases > 0.0 ? phase / aliases : 0.0;
+    bool good = system->scale_phase > 0.0 && isfinite(system->scale_phase);
+    if (system->methods & PS_METHOD_COMPLEX) good = good && system->scale_amplitude > 0.0 && isfinite(system->scale_amplitude);
     if (good) return PS_OK;
     return PS_FAIL(error, PS_E_NUMERIC,
-                   "the mean transfer is %g for amplitude and %g for phase, expected more than 0: these optics show nothing", amplitude,
-                   phase);
+                   "the mean transfer is %g for amplitude and %g for phase, expected more than 0: these optics show nothing",
+                   system->scale_amplitude, system->scale_phase);
 }
 
-ps_code ps_cpu_frequency_require(const ps_cpu_system *system, int64_t frequency, ps_error *error) {
-    if (frequency < 0 || frequency >= system->desc.n_frequencies)
-        return PS_FAIL(error, PS_E_ARGUMENT, "frequency %lld, expected 0 to %lld", (long long)frequency,
-                       (long long)system->desc.n_frequencies - 1);
+ps_code ps_cpu_system_scales(ps_system *handle, ps_methods method, double *amplitude, double *phase, ps_error *error) {
+    (void)error;
+    const ps_cpu_system *system = (const ps_cpu_system *)handle;
+    *amplitude = method == PS_METHOD_COMPLEX ? system->scale_amplitude : system->scale_phase;
+    *phase = system->scale_phase;
     return PS_OK;
 }
 

@@ -3,13 +3,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/cuda/bench.h"
 #include "kernels/cuda/operations.h"
+#include "kernels/histogram.h"
 
 /* What a backend without a stated budget leaves free: the library's own allocations and other programs' small ones. */
 static const size_t reserve_bytes = (size_t)768 << 20;
 
-ps_code ps_cuda_device_count(int *count, ps_error *error) {
+static ps_code device_count(int *count, ps_error *error) {
     *count = 0;
     cudaError_t status = cudaGetDeviceCount(count);
     if (status == cudaSuccess && *count > 0) return PS_OK;
@@ -69,7 +69,7 @@ static ps_code open_device(ps_cuda_backend *backend, const ps_backend_options *o
     if (options->memory_budget_bytes == 0 && free_bytes <= reserve_bytes)
         return PS_FAIL(error, PS_E_MEMORY, "cuda: device %d has %.3f GiB free, %.3f GiB are kept in reserve", backend->device,
                        (double)free_bytes / (1 << 30), (double)reserve_bytes / (1 << 30));
-    size_t n_sharing = options->n_sharing > 1 ? (size_t)options->n_sharing : 1;
+    size_t n_sharing = (size_t)options->n_sharing;
     backend->budget_bytes = options->memory_budget_bytes ? options->memory_budget_bytes : (free_bytes - reserve_bytes) / n_sharing;
     backend->info.budget_bytes = backend->budget_bytes;
     PS_TRY(PS_CUDA(error, cudaStreamCreateWithFlags(&backend->compute, cudaStreamNonBlocking)));
@@ -108,14 +108,8 @@ static void close_backend(ps_backend *handle) {
 }
 
 static ps_code open_backend(const ps_backend_options *options, ps_backend **handle, ps_error *error) {
-    int n_devices;
-    *handle = NULL;
-    PS_TRY(ps_cuda_device_count(&n_devices, error));
-    if (options->device < 0 || options->device >= n_devices)
-        return PS_FAIL(error, PS_E_BACKEND, "cuda: device %d, expected 0 to %d", options->device, n_devices - 1);
     ps_cuda_backend *backend = (ps_cuda_backend *)calloc(1, sizeof *backend);
     if (!backend) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the cuda backend");
-    backend->base.ops = &ps_backend_cuda;
     backend->device = options->device;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     backend->n_threads = options->n_threads > 0 ? options->n_threads : cores > 0 ? (int)cores : 1;
@@ -133,6 +127,14 @@ static ps_code open_backend(const ps_backend_options *options, ps_backend **hand
 
 static void device_info(const ps_backend *backend, ps_device_info *info) {
     *info = ((const ps_cuda_backend *)backend)->info;
+}
+
+static bool owns(const ps_backend *handle, const void *pointer) {
+    cudaPointerAttributes attributes;
+    if (ps_cuda_enter((const ps_cuda_backend *)handle, NULL) != PS_OK) return false;
+    bool is_device = cudaPointerGetAttributes(&attributes, pointer) == cudaSuccess && attributes.type == cudaMemoryTypeDevice;
+    cudaGetLastError();
+    return is_device;
 }
 
 extern "C" const ps_backend_ops ps_backend_cuda = {"cuda",
@@ -157,4 +159,9 @@ extern "C" const ps_backend_ops ps_backend_cuda = {"cuda",
                                                    ps_cuda_get_normal,
                                                    ps_cuda_get_eigenvalues,
                                                    ps_cuda_get_right_side,
-                                                   ps_cuda_get_spectrum};
+                                                   ps_cuda_get_spectrum,
+                                                   PS_METHODS_ALL,
+                                                   device_count,
+                                                   owns,
+                                                   &ps_histogram_cuda,
+                                                   &ps_cuda_bench};

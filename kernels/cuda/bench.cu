@@ -1,5 +1,4 @@
-#include "kernels/cuda/bench.h"
-
+/* What `ptyseries bench` measures of the device beyond the operations. */
 #include "kernels/cuda/operations.h"
 #include "kernels/cuda/transfer.cuh"
 
@@ -80,7 +79,7 @@ done:
     return code;
 }
 
-static ps_code measure_arithmetic(ps_cuda_backend *backend, double *scratch, ps_cuda_ceilings *c, ps_error *error) {
+static ps_code measure_arithmetic(ps_cuda_backend *backend, double *scratch, ps_bench_ceilings *c, ps_error *error) {
     int blocks = c->n_multiprocessors * 8;
     double per_launch = (double)blocks * THREADS * CHAINS * STEPS, seconds = 0.0;
     const long long none[2] = {INT64_MAX, 0};
@@ -111,7 +110,7 @@ static ps_code measure_arithmetic(ps_cuda_backend *backend, double *scratch, ps_
     return PS_OK;
 }
 
-static ps_code measure_copies(ps_cuda_backend *backend, unsigned char *memory, size_t bytes, ps_cuda_ceilings *c, ps_error *error) {
+static ps_code measure_copies(ps_cuda_backend *backend, unsigned char *memory, size_t bytes, ps_bench_ceilings *c, ps_error *error) {
     void *pinned = NULL;
     size_t part = bytes / 8;
     double seconds = 0.0;
@@ -130,13 +129,13 @@ done:
     return code;
 }
 
-ps_code ps_cuda_bench_ceilings(ps_backend *handle, ps_cuda_ceilings *ceilings, ps_error *error) {
+static ps_code bench_ceilings(ps_backend *handle, ps_bench_ceilings *ceilings, ps_error *error) {
     ps_cuda_backend *backend = (ps_cuda_backend *)handle;
     size_t available = ps_cuda_available(backend), wanted = (size_t)4 << 30,
            bytes = (available / 2 < wanted ? available / 2 : wanted) / 4096 * 4096;
     void *memory = NULL;
     ps_code code = PS_OK;
-    *ceilings = ps_cuda_ceilings();
+    *ceilings = ps_bench_ceilings();
     PS_TRY(ps_cuda_enter(backend, error));
     PS_TRY(PS_CUDA(error, cudaDeviceGetAttribute(&ceilings->n_multiprocessors, cudaDevAttrMultiProcessorCount, backend->device)));
     cudaDeviceGetAttribute(&ceilings->max_clock_khz, cudaDevAttrClockRate, backend->device);
@@ -164,7 +163,7 @@ __host__ __device__ static inline uint16_t count_of(uint64_t seed, uint64_t inde
 #endif
 }
 
-uint16_t ps_cuda_bench_count(uint64_t seed, int64_t position, int64_t n_pixels, int64_t pixel) {
+static uint16_t bench_count(uint64_t seed, int64_t position, int64_t n_pixels, int64_t pixel) {
     return count_of(seed, (uint64_t)(position * n_pixels + pixel));
 }
 
@@ -189,7 +188,7 @@ static ps_code fill_some(ps_cuda_frame *frame, uint64_t seed, int64_t first, int
     return PS_OK;
 }
 
-ps_code ps_cuda_bench_fill(ps_frame *handle, uint64_t seed, double *gather_s, ps_error *error) {
+static ps_code bench_fill(ps_frame *handle, uint64_t seed, double *gather_s, ps_error *error) {
     ps_cuda_frame *frame = (ps_cuda_frame *)handle;
     ps_cuda_backend *backend = frame->system->backend;
     int64_t positions = frame->system->n_positions, n_pixels = frame->system->desc.detector_rows * frame->system->desc.detector_columns;
@@ -199,9 +198,7 @@ ps_code ps_cuda_bench_fill(ps_frame *handle, uint64_t seed, double *gather_s, ps
     cudaEvent_t begin = NULL, end = NULL;
     double seconds = 0.0;
     ps_code code = PS_OK;
-    if (frame->dtype != PS_U16)
-        return PS_FAIL(error, PS_E_ARGUMENT, "counts are made as uint16, the frame holds %s", ps_dtype_name(frame->dtype));
-    PS_TRY(ps_cuda_frame_claim_all(frame, error));
+    ps_cuda_frame_renew(frame);
     PS_TRY(ps_cuda_enter(backend, error));
     PS_TRY(ps_cuda_allocate(backend, bytes, "counts made for measuring", &raw, error));
     PS_GO(PS_CUDA(error, cudaEventCreate(&begin)));
@@ -236,7 +233,7 @@ static ps_code time_spectra(ps_cuda_frame *frame, cudaEvent_t begin, cudaEvent_t
     return PS_OK;
 }
 
-ps_code ps_cuda_bench_spectra(ps_frame *handle, double *means_s, double *spectra_s, ps_error *error) {
+static ps_code bench_spectra(ps_frame *handle, double *means_s, double *spectra_s, ps_error *error) {
     ps_cuda_frame *frame = (ps_cuda_frame *)handle;
     ps_cuda_backend *backend = frame->system->backend;
     cudaEvent_t begin = NULL, end = NULL;
@@ -261,11 +258,11 @@ done:
     return code;
 }
 
-void ps_cuda_bench_keep_images(ps_backend *backend, bool keep) {
+static void keep_images(ps_backend *backend, bool keep) {
     ((ps_cuda_backend *)backend)->keeps_images = keep;
 }
 
-void ps_cuda_bench_memory(ps_backend *handle, size_t *in_use, size_t *peak, size_t *budget) {
+static void bench_memory(ps_backend *handle, size_t *in_use, size_t *peak, size_t *budget) {
     ps_cuda_backend *backend = (ps_cuda_backend *)handle;
     pthread_mutex_lock(&backend->memory_lock);
     *in_use = backend->in_use_bytes;
@@ -273,3 +270,6 @@ void ps_cuda_bench_memory(ps_backend *handle, size_t *in_use, size_t *peak, size
     *budget = backend->budget_bytes;
     pthread_mutex_unlock(&backend->memory_lock);
 }
+
+const ps_backend_bench_ops ps_cuda_bench = {bench_ceilings, bench_count,           bench_fill,  bench_spectra,
+                                            keep_images,    ps_cuda_set_precision, bench_memory};

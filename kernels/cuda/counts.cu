@@ -8,6 +8,7 @@
  * active pixels once, the active counts once. Bound by memory. means_kernel: a block takes 16 pixels and a part of the scan, 16 bytes a
  * thread and step; means_finish_kernel adds the parts, a thread a slot. Sums of integers are exact below 2^53, and every sum has one order.
  * Bytes: the active counts once. */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,11 +104,10 @@ static ps_code build_frame(ps_cuda_frame *frame, ps_error *error) {
     ps_cuda_system *system = frame->system;
     PS_TRY(ps_cuda_enter(system->backend, error));
     frame->serial = next_serial();
-    frame->is_put = (uint8_t *)calloc((size_t)system->n_positions, sizeof *frame->is_put);
     frame->mean = (double *)malloc((size_t)system->desc.n_active * sizeof *frame->mean);
     frame->n_marked = (int64_t *)malloc((size_t)system->desc.n_active * sizeof *frame->n_marked);
-    if (!frame->is_put || !frame->mean || !frame->n_marked)
-        return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a frame of %lld positions", (long long)system->n_positions);
+    if (!frame->mean || !frame->n_marked)
+        return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the means of %lld active pixels", (long long)system->desc.n_active);
     ps_cuda_arena arena = {NULL, 0};
     ps_cuda_frame_carve(frame, &arena);
     frame->memory_bytes = arena.used;
@@ -119,11 +119,8 @@ static ps_code build_frame(ps_cuda_frame *frame, ps_error *error) {
 }
 
 ps_code ps_cuda_frame_create(ps_system *system, ps_dtype dtype, ps_frame **handle, ps_error *error) {
-    *handle = NULL;
-    if (ps_dtype_bytes(dtype) == 0) return PS_FAIL(error, PS_E_INTERNAL, "unknown element type %d", (int)dtype);
     ps_cuda_frame *frame = (ps_cuda_frame *)calloc(1, sizeof *frame);
     if (!frame) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a frame");
-    frame->base.ops = system->ops;
     frame->system = (ps_cuda_system *)system;
     frame->dtype = dtype;
     ps_code code = build_frame(frame, error);
@@ -142,7 +139,6 @@ void ps_cuda_frame_destroy(ps_frame *handle) {
     cudaSetDevice(backend->device);
     if (frame->memory) cudaStreamSynchronize(backend->upload);
     ps_cuda_free(backend, frame->memory, frame->memory_bytes);
-    free(frame->is_put);
     free(frame->mean);
     free(frame->n_marked);
     free(frame);
@@ -150,24 +146,9 @@ void ps_cuda_frame_destroy(ps_frame *handle) {
 
 /* --- putting counts --- */
 
-static ps_code claim_positions(ps_cuda_frame *frame, int64_t first, int64_t n, ps_error *error) {
-    int64_t positions = frame->system->n_positions;
-    if (first < 0 || n < 0 || first > positions || n > positions - first)
-        return PS_FAIL(error, PS_E_ARGUMENT, "positions %lld to %lld put, expected 0 to %lld", (long long)first, (long long)(first + n - 1),
-                       (long long)positions - 1);
-    for (int64_t i = first; i < first + n; i++)
-        if (frame->is_put[i]) return PS_FAIL(error, PS_E_ARGUMENT, "position %lld put twice", (long long)i);
-    memset(frame->is_put + first, 1, (size_t)n);
-    frame->n_put += n;
-    frame->has_means = frame->is_reduced = false;
+void ps_cuda_frame_renew(ps_cuda_frame *frame) {
+    frame->has_means = false;
     frame->serial = next_serial();
-    return PS_OK;
-}
-
-ps_code ps_cuda_frame_claim_all(ps_cuda_frame *frame, ps_error *error) {
-    memset(frame->is_put, 0, (size_t)frame->system->n_positions);
-    frame->n_put = 0;
-    return claim_positions(frame, 0, frame->system->n_positions, error);
 }
 
 static void release_upload(ps_cuda_backend *backend) {
@@ -233,7 +214,7 @@ static ps_code put(ps_cuda_frame *frame, int64_t first, int64_t n, const void *c
 
 ps_code ps_cuda_frame_put(ps_frame *handle, int64_t first, int64_t n, const void *counts, ps_error *error) {
     ps_cuda_frame *frame = (ps_cuda_frame *)handle;
-    PS_TRY(claim_positions(frame, first, n, error));
+    ps_cuda_frame_renew(frame);
     pthread_mutex_lock(&frame->system->backend->upload_lock);
     ps_code code = put(frame, first, n, counts, error);
     pthread_mutex_unlock(&frame->system->backend->upload_lock);
@@ -365,8 +346,7 @@ ps_code ps_cuda_frame_ensure_means(ps_cuda_frame *frame, ps_error *error) {
     const ps_cuda_system *system = frame->system;
     int64_t n = system->layout.n_slots;
     if (frame->has_means) return PS_OK;
-    if (frame->n_put != system->n_positions)
-        return PS_FAIL(error, PS_E_ARGUMENT, "%lld of %lld positions put", (long long)frame->n_put, (long long)system->n_positions);
+    assert(frame->base.n_put == system->n_positions);
     ps_code code = PS_OK;
     double *mean = (double *)malloc((size_t)n * sizeof *mean);
     unsigned long long *marked = (unsigned long long *)malloc((size_t)n * sizeof *marked);

@@ -16,7 +16,7 @@
 #include <pthread.h>
 
 extern "C" {
-#include "kernels/backend.h"
+#include "kernels/backend_list.h"
 }
 
 enum {
@@ -215,7 +215,6 @@ typedef struct {
     int64_t phase_batch;               /* pixels per inverse transform of the SSB phase estimator */
     ps_cuda_class classes[PS_CUDA_CLASSES];
     int64_t n_small_tasks, n_tasks; /* tasks up to 4 aliases come first, then those up to 8 */
-    bool prepared;
     double scale_amplitude, scale_phase;
 
     void *memory; /* one block; everything below lies in it */
@@ -253,12 +252,10 @@ struct ps_cuda_frame {
     ps_frame base;
     ps_cuda_system *system;
     ps_dtype dtype;
-    uint64_t serial; /* renewed by every put */
-    uint8_t *is_put; /* host, [n_positions] */
-    int64_t n_put;
+    uint64_t serial;   /* renewed by every put */
     double *mean;      /* host, [n_active]; with has_means */
     int64_t *n_marked; /* host, [n_active] */
-    bool has_means, is_reduced;
+    bool has_means;
     double dose;
 
     void *memory;

@@ -151,9 +151,6 @@ static ps_code append(ps_cuda_histogram *h, ps_pinned_stage *s, int64_t offset, 
 static ps_code commit(ps_histogram *histogram, int64_t n_frames, int64_t segment, ps_error *error) {
     ps_cuda_histogram *h = (ps_cuda_histogram *)histogram;
     ps_pinned_stage *s = &h->stages[h->stage];
-    if (n_frames < 0 || n_frames > h->stage_frames || segment < 0 || segment >= h->desc.n_segments)
-        return PS_FAIL(error, PS_E_INTERNAL, "histogram: commit of %lld frames of at most %lld to segment %lld of %lld",
-                       (long long)n_frames, (long long)h->stage_frames, (long long)segment, (long long)h->desc.n_segments);
     PS_HISTOGRAM_CUDA(error, cudaSetDevice(h->desc.device));
     for (int64_t done = 0; done < n_frames;) {
         PS_TRY(collect_batch(h, &h->batches[h->batch], error));
@@ -203,9 +200,6 @@ static void spread_cells(const ps_cuda_histogram *h, const uint32_t *row, const 
 static ps_code read_counts(ps_histogram *histogram, int64_t first_pixel, int64_t n_pixels, uint64_t *counts, uint64_t *outside,
                            ps_error *error) {
     ps_cuda_histogram *h = (ps_cuda_histogram *)histogram;
-    if (first_pixel < 0 || n_pixels < 0 || first_pixel > h->desc.n_pixels - n_pixels)
-        return PS_FAIL(error, PS_E_INTERNAL, "histogram: read of pixels %lld + %lld of %lld", (long long)first_pixel, (long long)n_pixels,
-                       (long long)h->desc.n_pixels);
     PS_HISTOGRAM_CUDA(error, cudaSetDevice(h->desc.device));
     if (first_pixel == 0) h->times.readout_kernel_s = h->times.readout_copy_s = 0;
     PS_TRY(widen(h, error));
@@ -285,4 +279,6 @@ const ps_histogram_ops ps_histogram_cuda = {
     read_totals,
     get_times,
     get_device,
+    true,
+    NULL,
 };

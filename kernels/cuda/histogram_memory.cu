@@ -219,7 +219,6 @@ static ps_code make_all(ps_cuda_histogram *h, const double *centre, ps_error *er
 ps_code ps_cuda_histogram_create(const ps_histogram_desc *desc, const ps_histogram_map *map, ps_histogram **histogram, ps_error *error) {
     ps_cuda_histogram *h = (ps_cuda_histogram *)calloc(1, sizeof *h);
     if (!h) return PS_FAIL(error, PS_E_MEMORY, "histogram: cannot allocate its state");
-    h->base.ops = &ps_histogram_cuda;
     h->desc = *desc;
     h->desc.centre = NULL;
     h->map = map;

@@ -53,8 +53,6 @@ struct ps_cuda_histogram {
     ps_histogram_times times;
 };
 
-extern "C" const ps_histogram_ops ps_histogram_cuda; /* histogram.h names it only to those who link it */
-
 size_t ps_cuda_histogram_minimum_bytes(const ps_histogram_desc *desc, const ps_histogram_map *map);
 ps_code ps_cuda_histogram_create(const ps_histogram_desc *desc, const ps_histogram_map *map, ps_histogram **histogram, ps_error *error);
 void ps_cuda_histogram_destroy(ps_histogram *histogram);

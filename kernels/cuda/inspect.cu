@@ -8,12 +8,6 @@
 
 enum { THREADS = 128 };
 
-ps_code ps_cuda_frame_require(const ps_cuda_frame *frame, ps_methods methods, ps_error *error) {
-    PS_TRY(ps_cuda_system_require(frame->system, methods, error));
-    if (!frame->is_reduced) return PS_FAIL(error, PS_E_ARGUMENT, "the frame is not reduced");
-    return PS_OK;
-}
-
 struct power_value {
     const ps_cuda_frequency *frequencies;
     const double *power;
@@ -23,7 +17,6 @@ struct power_value {
 ps_code ps_cuda_frame_power(ps_frame *handle, double *power, ps_error *error) {
     ps_cuda_frame *frame = (ps_cuda_frame *)handle;
     ps_cuda_system *system = frame->system;
-    PS_TRY(ps_cuda_frame_require(frame, 0, error));
     PS_TRY(ps_cuda_enter(system->backend, error));
     power_value value = {system->d_frequencies, frame->d_power};
     pthread_mutex_lock(&system->backend->compute_lock);
@@ -75,7 +68,6 @@ static void combine_sides(const ps_cuda_system *system, int64_t n_aliases, const
 
 ps_code ps_cuda_get_transfer(ps_system *handle, int64_t frequency, double *transfer, ps_error *error) {
     ps_cuda_system *system = (ps_cuda_system *)handle;
-    PS_TRY(ps_cuda_frequency_require(system, frequency, error));
     PS_TRY(ps_cuda_enter(system->backend, error));
     const ps_frequency *f = &system->frequencies[frequency];
     int64_t n = f->n_aliases * system->layout.n_slots * 2;
@@ -109,8 +101,6 @@ static void unpack(const double2 *packed, int64_t first, int64_t dim, double *no
 
 ps_code ps_cuda_get_normal(ps_system *handle, ps_methods method, int64_t frequency, double *normal, ps_error *error) {
     ps_cuda_system *system = (ps_cuda_system *)handle;
-    PS_TRY(ps_cuda_frequency_require(system, frequency, error));
-    PS_TRY(ps_cuda_system_require(system, method, error));
     PS_TRY(ps_cuda_enter(system->backend, error));
     int64_t n = system->frequencies[frequency].n_aliases, dim = method == PS_METHOD_COMPLEX ? 2 * n : n;
     int64_t stored = system->methods & PS_METHOD_COMPLEX ? 2 * n : n, elements = stored * (stored + 1) / 2;
@@ -135,8 +125,6 @@ static int compare_doubles(const void *a, const void *b) {
 
 ps_code ps_cuda_get_eigenvalues(ps_system *handle, int64_t frequency, double *eigenvalues, ps_error *error) {
     ps_cuda_system *system = (ps_cuda_system *)handle;
-    PS_TRY(ps_cuda_frequency_require(system, frequency, error));
-    PS_TRY(ps_cuda_system_require(system, PS_METHOD_PHASE, error));
     PS_TRY(ps_cuda_enter(system->backend, error));
     const ps_frequency *f = &system->frequencies[frequency];
     memset(eigenvalues, 0, (size_t)f->n_aliases * sizeof *eigenvalues);
@@ -149,8 +137,6 @@ ps_code ps_cuda_get_eigenvalues(ps_system *handle, int64_t frequency, double *ei
 ps_code ps_cuda_get_right_side(ps_frame *handle, ps_methods method, int64_t frequency, double *right_side, double *power, ps_error *error) {
     ps_cuda_frame *frame = (ps_cuda_frame *)handle;
     ps_cuda_system *system = frame->system;
-    PS_TRY(ps_cuda_frequency_require(system, frequency, error));
-    PS_TRY(ps_cuda_frame_require(frame, method, error));
     PS_TRY(ps_cuda_enter(system->backend, error));
     const ps_frequency *f = &system->frequencies[frequency];
     int64_t n = f->n_aliases, dim = method == PS_METHOD_COMPLEX ? 2 * n : n;
@@ -196,8 +182,6 @@ ps_code ps_cuda_get_spectrum(ps_frame *handle, int64_t frequency, double dose, d
     ps_cuda_frame *frame = (ps_cuda_frame *)handle;
     ps_cuda_system *system = frame->system;
     ps_cuda_frequency f;
-    PS_TRY(ps_cuda_frequency_require(system, frequency, error));
-    if (!(dose > 0.0)) return PS_FAIL(error, PS_E_ARGUMENT, "dose is %g, expected a positive number", dose);
     PS_TRY(ps_cuda_enter(system->backend, error));
     PS_TRY(ps_cuda_fetch(&f, (const ps_cuda_frequency *)system->d_frequencies + frequency, 1, error));
     float2 *values = (float2 *)malloc((size_t)system->layout.n_slots * sizeof *values);

@@ -2,6 +2,7 @@
 #ifndef PS_KERNELS_CUDA_OPERATIONS_H
 #define PS_KERNELS_CUDA_OPERATIONS_H
 
+#include "kernels/backend_bench.h"
 #include "kernels/cuda/cuda.h"
 
 /* memory.cu */
@@ -17,6 +18,10 @@ template <typename T> ps_code ps_cuda_fetch(T *host, const T *device, int64_t n,
     return PS_CUDA(error, cudaMemcpy(host, device, (size_t)n * sizeof(T), cudaMemcpyDeviceToHost));
 }
 
+/* backend.cu, bench.cu */
+void ps_cuda_set_precision(ps_backend *backend, bool in_double); /* of ps_backend_bench_ops */
+extern const ps_backend_bench_ops ps_cuda_bench;
+
 /* memory_plan.cu */
 ps_code ps_cuda_memory_plan(const ps_system_desc *desc, ps_methods methods, ps_dtype dtype, size_t budget_bytes, int64_t max_frames,
                             ps_memory_plan *plan, ps_error *error);
@@ -27,8 +32,6 @@ void ps_cuda_system_destroy(ps_system *system);
 ps_code ps_cuda_system_set_weights(ps_system *system, const double *weights, ps_error *error);
 ps_code ps_cuda_system_prepare(ps_system *system, ps_error *error);
 ps_code ps_cuda_system_scales(ps_system *system, ps_methods method, double *amplitude, double *phase, ps_error *error);
-ps_code ps_cuda_system_require(const ps_cuda_system *system, ps_methods methods, ps_error *error);
-ps_code ps_cuda_frequency_require(const ps_cuda_system *system, int64_t frequency, ps_error *error);
 /* Fills the host side of a system that needs no device; what a plan counts with. *system zeroed before. */
 ps_code ps_cuda_system_describe(const ps_system_desc *desc, ps_methods methods, ps_cuda_system *system, ps_error *error);
 void ps_cuda_system_undescribe(ps_cuda_system *system);
@@ -84,8 +87,8 @@ ps_code ps_cuda_frame_put(ps_frame *frame, int64_t first_position, int64_t n_pos
 ps_code ps_cuda_frame_means(ps_frame *frame, double *mean, int64_t *n_marked, ps_error *error);
 ps_code ps_cuda_frame_ensure_means(ps_cuda_frame *frame, ps_error *error);
 void ps_cuda_frame_carve(ps_cuda_frame *frame, ps_cuda_arena *arena);
-/* Marks every position as put. */
-ps_code ps_cuda_frame_claim_all(ps_cuda_frame *frame, ps_error *error);
+/* New counts are coming: what was formed from the old ones is not to be used. */
+void ps_cuda_frame_renew(ps_cuda_frame *frame);
 /* Takes the active pixels of raw counts on the device, [n_positions, detector] of the frame's dtype, into the frame. */
 ps_code ps_cuda_frame_gather(ps_cuda_frame *frame, int64_t first_position, int64_t n_positions, const void *d_counts, cudaStream_t stream,
                              ps_error *error);
@@ -158,7 +161,6 @@ ps_code ps_cuda_ssb_phase(ps_cuda_frame *frame, float *phase_f32, double *phase_
 size_t ps_cuda_ssb_phase_scratch(const ps_cuda_system *system);
 
 /* inspect.cu */
-ps_code ps_cuda_frame_require(const ps_cuda_frame *frame, ps_methods methods, ps_error *error);
 ps_code ps_cuda_frame_power(ps_frame *frame, double *power, ps_error *error);
 ps_code ps_cuda_get_transfer(ps_system *system, int64_t frequency, double *transfer, ps_error *error);
 ps_code ps_cuda_get_normal(ps_system *system, ps_methods method, int64_t frequency, double *normal, ps_error *error);

@@ -1,6 +1,6 @@
 /* b, power and the SSB sums of a batch of frames, physics sections 5 and 6: the frames' spectra are made, in chunks of whole segments when
  * the budget does not hold them whole, and reduced by reduce.cu and reduce_exact.cu; the phase method's projection follows. */
-#include <math.h>
+#include <assert.h>
 
 #include "kernels/cuda/reduce.cuh"
 
@@ -39,25 +39,10 @@ static ps_code reduce_chunk(ps_cuda_frame *const *frames, int64_t n_frames, int6
 
 /* --- a batch --- */
 
-static ps_code check_frames(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error) {
-    for (int64_t i = 0; i < n_frames; i++) {
-        ps_cuda_frame *frame = (ps_cuda_frame *)frames[i];
-        if (frame->system != ((ps_cuda_frame *)frames[0])->system)
-            return PS_FAIL(error, PS_E_ARGUMENT, "frames 0 and %lld of the batch belong to different systems", (long long)i);
-        if (!(dose[i] > 0.0) || isinf(dose[i]))
-            return PS_FAIL(error, PS_E_ARGUMENT, "dose of frame %lld of the batch is %g, expected a positive number", (long long)i,
-                           dose[i]);
-        PS_TRY(ps_cuda_system_require(frame->system, frame->system->methods, error));
-        PS_TRY(ps_cuda_frame_ensure_means(frame, error));
-    }
-    return PS_OK;
-}
-
 static ps_code clear_sums(ps_cuda_frame *frame, ps_error *error) {
     const ps_cuda_system *system = frame->system;
     size_t bytes = (size_t)system->desc.n_aliases * sizeof(double2);
     cudaStream_t stream = system->backend->compute;
-    frame->is_reduced = false;
     if (system->methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX))
         PS_TRY(PS_CUDA(error, cudaMemsetAsync(frame->d_right_phase, 0, bytes, stream)));
     if (system->methods & PS_METHOD_COMPLEX) PS_TRY(PS_CUDA(error, cudaMemsetAsync(frame->d_right_amplitude, 0, bytes, stream)));
@@ -102,22 +87,19 @@ static ps_code reduce_batch(ps_cuda_frame *const *frames, int64_t n_frames, ps_e
     for (int64_t i = 0; i < n_frames; i++)
         if (system->methods & PS_METHOD_PHASE) PS_TRY(ps_cuda_project(frames[i], error));
     PS_TRY(PS_CUDA(error, cudaStreamSynchronize(system->backend->compute)));
-    for (int64_t i = 0; i < n_frames; i++) {
-        PS_TRY(set_ssb_zero(frames[i], error));
-        frames[i]->is_reduced = true;
-    }
+    for (int64_t i = 0; i < n_frames; i++) PS_TRY(set_ssb_zero(frames[i], error));
     return PS_OK;
 }
 
 static ps_code reduce(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error) {
     PS_TRY(ps_cuda_enter(((ps_cuda_frame *)frames[0])->system->backend, error));
-    PS_TRY(check_frames(frames, n_frames, dose, error));
+    for (int64_t i = 0; i < n_frames; i++) PS_TRY(ps_cuda_frame_ensure_means((ps_cuda_frame *)frames[i], error));
     for (int64_t i = 0; i < n_frames; i++) ((ps_cuda_frame *)frames[i])->dose = dose[i];
     return reduce_batch((ps_cuda_frame *const *)frames, n_frames, error);
 }
 
 ps_code ps_cuda_frame_reduce(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error) {
-    if (n_frames < 1) return PS_OK;
+    assert(n_frames > 0);
     ps_cuda_backend *backend = ((ps_cuda_frame *)frames[0])->system->backend;
     pthread_mutex_lock(&backend->compute_lock);
     ps_code code = reduce(frames, n_frames, dose, error);

@@ -28,23 +28,6 @@ size_t ps_cuda_solve_scratch(const ps_cuda_system *system) {
     return arena.used;
 }
 
-static ps_code require(const ps_cuda_frame *frame, ps_methods method, int64_t n_strengths, const ps_strength *strengths,
-                       const ps_solution *solution, ps_error *error) {
-    if (method != PS_METHOD_PHASE && method != PS_METHOD_COMPLEX)
-        return PS_FAIL(error, PS_E_ARGUMENT, "method %u cannot be solved, expected phase or complex", method);
-    PS_TRY(ps_cuda_frame_require(frame, method, error));
-    if (method == PS_METHOD_PHASE && (solution->log_amplitude_f32 || solution->log_amplitude_f64))
-        return PS_FAIL(error, PS_E_ARGUMENT, "the phase method has no log-amplitude");
-    for (int64_t i = 0; i < n_strengths; i++) {
-        bool good = strengths[i].phase > 0.0 && isfinite(strengths[i].phase);
-        if (method == PS_METHOD_COMPLEX) good = good && strengths[i].amplitude > 0.0 && isfinite(strengths[i].amplitude);
-        if (!good)
-            return PS_FAIL(error, PS_E_ARGUMENT, "strength %lld is (%g, %g), expected positive numbers", (long long)i,
-                           strengths[i].amplitude, strengths[i].phase);
-    }
-    return PS_OK;
-}
-
 /* An image on its way to the host. */
 typedef struct {
     bool exists;
@@ -97,7 +80,6 @@ static ps_code solve(ps_cuda_frame *frame, ps_methods method, int64_t n_strength
     pending p = {false, 0, NULL, NULL};
     int64_t tiles;
     PS_TRY(ps_cuda_enter(system->backend, error));
-    PS_TRY(require(frame, method, n_strengths, strengths, solution, error));
     PS_TRY(ps_cuda_workspace_ensure(system, 1, &tiles, error));
     PS_TRY(ps_cuda_flag_clear(system, error));
     for (int64_t i = 0; i < n_strengths; i++) PS_TRY(solve_strength(frame, method, strengths[i], solution, i, &p, error));

@@ -51,7 +51,6 @@ ps_code ps_cuda_ssb(ps_frame *handle, ps_ssb_estimator estimator, float *phase_f
     ps_cuda_frame *frame = (ps_cuda_frame *)handle;
     ps_cuda_backend *backend = frame->system->backend;
     PS_TRY(ps_cuda_enter(backend, error));
-    PS_TRY(ps_cuda_frame_require(frame, PS_METHOD_SSB, error));
     pthread_mutex_lock(&backend->compute_lock);
     ps_code code =
         estimator == PS_SSB_WAVE ? wave(frame, phase_f32, phase_f64, error) : ps_cuda_ssb_phase(frame, phase_f32, phase_f64, loss, error);

@@ -32,7 +32,7 @@ static ps_code plain_transfer(ps_system *plain, const ps_plan *plan, ps_methods 
     ps_code code = PS_OK;
     *matrix = malloc((size_t)(dim * active + 1) * sizeof **matrix);
     PS_GO_ALLOC(error, t && *matrix);
-    PS_GO(plain->ops->get_transfer(plain, frequency, (double *)t, error));
+    PS_GO(ps_system_get_transfer(plain, frequency, (double *)t, error));
     for (int64_t row = 0; row < dim; row++)
         for (int64_t i = 0; i < active; i++)
             (*matrix)[row * active + i] = t[(row % n * active + i) * 2 + (method == PS_METHOD_PHASE || row >= n)];
@@ -44,13 +44,13 @@ done:
 static ps_code open_plain(const ps_plan *plan, ps_backend **backend, ps_system **system, ps_error *error) {
     ps_backend_options options = {0};
     *system = NULL;
-    PS_TRY(ps_backend_cpu_reference.open(&options, backend, error));
-    return ps_backend_cpu_reference.system_create(*backend, &plan->desc, PS_METHOD_PHASE | PS_METHOD_COMPLEX, system, error);
+    PS_TRY(ps_backend_open(&ps_backend_cpu_reference, &options, backend, error));
+    return ps_system_create(*backend, &plan->desc, PS_METHOD_PHASE | PS_METHOD_COMPLEX, system, error);
 }
 
 static void close_plain(ps_backend *backend, ps_system *system) {
-    ps_backend_cpu_reference.system_destroy(system);
-    ps_backend_cpu_reference.close(backend);
+    ps_system_destroy(system);
+    ps_backend_close(backend);
 }
 
 static ps_code compare_normal(ps_system *system, ps_system *plain, ps_methods method, const ps_plan *plan, int64_t frequency,
@@ -61,7 +61,7 @@ static ps_code compare_normal(ps_system *system, ps_system *plain, ps_methods me
     ps_code code = PS_OK;
     PS_GO_ALLOC(error, expected && found);
     PS_GO(plain_transfer(plain, plan, method, frequency, &matrix, error));
-    PS_GO(system->ops->get_normal(system, method, frequency, (double *)found, error));
+    PS_GO(ps_system_get_normal(system, method, frequency, (double *)found, error));
     for (int64_t a = 0; a < dim; a++)
         for (int64_t b = 0; b < dim; b++) {
             double complex sum = 0.0;
@@ -101,8 +101,8 @@ static ps_code compare_right_side(ps_frame *frame, ps_system *plain, ps_methods 
     ps_code code = PS_OK;
     PS_GO_ALLOC(error, g);
     PS_GO(plain_transfer(plain, plan, method, frequency, &matrix, error));
-    PS_GO(frame->ops->get_spectrum(frame, frequency, dose, (double *)g, error));
-    PS_GO(frame->ops->get_right_side(frame, method, frequency, (double *)found, NULL, error));
+    PS_GO(ps_frame_get_spectrum(frame, frequency, dose, (double *)g, error));
+    PS_GO(ps_frame_get_right_side(frame, method, frequency, (double *)found, NULL, error));
     for (int64_t a = 0; a < dim; a++) {
         expected[a] = 0.0;
         for (int64_t i = 0; i < active; i++) expected[a] += conj(matrix[a * active + i]) * g[i];
@@ -156,7 +156,7 @@ ps_code ps_bench_check_spectrum(ps_frame *frame, const ps_plan *plan, double dos
     PS_GO_ALLOC(error, g);
     for (int i = 0; i < N_SAMPLES; i++) {
         int64_t frequency = sample(plan, i);
-        PS_GO(frame->ops->get_spectrum(frame, frequency, dose, (double *)g, error));
+        PS_GO(ps_frame_get_spectrum(frame, frequency, dose, (double *)g, error));
         for (int j = 0; j < N_PIXELS; j++) {
             int64_t pixel = (desc->n_active - 1) * j / (N_PIXELS - 1);
             found[i * N_PIXELS + j] = g[pixel];

@@ -3,6 +3,7 @@
 #define PS_BENCH_CHECK_H
 
 #include "bench/report.h"
+#include "kernels/backend_list.h"
 #include "optics/plan.h"
 
 /* How far a backend may be from float64, relative to the largest entry; docs/physics.md section 9. */

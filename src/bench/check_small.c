@@ -19,8 +19,8 @@ typedef struct {
 } answers;
 
 static void free_answers(answers *a) {
-    if (a->frame) a->frame->ops->frame_destroy(a->frame);
-    if (a->system) a->system->ops->system_destroy(a->system);
+    if (a->frame) ps_frame_destroy(a->frame);
+    if (a->system) ps_system_destroy(a->system);
     free(a->phase);
     free(a->complex_phase);
     free(a->log_amplitude);
@@ -43,20 +43,19 @@ static uint16_t *make_counts(const ps_system_desc *desc) {
 }
 
 static ps_code reduce(ps_backend *backend, const ps_plan *plan, const uint16_t *counts, answers *a, ps_error *error) {
-    const ps_backend_ops *ops = backend->ops;
     double *mean = malloc((size_t)plan->desc.n_active * sizeof *mean), *weights = malloc((size_t)plan->desc.n_active * sizeof *weights),
            dose;
     ps_code code = PS_OK;
     PS_GO_ALLOC(error, mean && weights);
-    PS_GO(ops->system_create(backend, &plan->desc, all_methods, &a->system, error));
-    PS_GO(ops->frame_create(a->system, PS_U16, &a->frame, error));
-    PS_GO(ops->frame_put(a->frame, 0, plan->desc.scan_rows * plan->desc.scan_columns, counts, error));
-    PS_GO(ops->frame_means(a->frame, mean, NULL, error));
+    PS_GO(ps_system_create(backend, &plan->desc, all_methods, &a->system, error));
+    PS_GO(ps_frame_create(a->system, PS_U16, &a->frame, error));
+    PS_GO(ps_frame_put(a->frame, 0, plan->desc.scan_rows * plan->desc.scan_columns, counts, error));
+    PS_GO(ps_frame_means(a->frame, mean, NULL, error));
     PS_GO(ps_plan_dose(plan, mean, NULL, &dose, error));
     ps_plan_poisson_weights(plan, mean, dose, weights);
-    PS_GO(ops->system_set_weights(a->system, weights, error));
-    PS_GO(ops->system_prepare(a->system, error));
-    PS_GO(ops->frame_reduce(&a->frame, 1, &dose, error));
+    PS_GO(ps_system_set_weights(a->system, weights, error));
+    PS_GO(ps_system_prepare(a->system, error));
+    PS_GO(ps_frame_reduce(&a->frame, 1, &dose, error));
 done:
     free(mean);
     free(weights);
@@ -64,7 +63,6 @@ done:
 }
 
 static ps_code answer(ps_backend *backend, const ps_plan *plan, const uint16_t *counts, answers *a, ps_error *error) {
-    const ps_backend_ops *ops = backend->ops;
     size_t n = (size_t)(plan->desc.scan_rows * plan->desc.scan_columns * plan->desc.upsampling * plan->desc.upsampling);
     ps_code code = PS_OK;
     a->phase = malloc(N_STRENGTHS * n * sizeof(double));
@@ -77,10 +75,10 @@ static ps_code answer(ps_backend *backend, const ps_plan *plan, const uint16_t *
     ps_solution phase = {.phase_f64 = a->phase, .residual = a->curves, .influence = a->curves + 2};
     ps_solution both = {
         .phase_f64 = a->complex_phase, .log_amplitude_f64 = a->log_amplitude, .residual = a->curves + 4, .influence = a->curves + 6};
-    PS_GO(ops->solve(a->frame, PS_METHOD_PHASE, N_STRENGTHS, strengths, &phase, error));
-    PS_GO(ops->solve(a->frame, PS_METHOD_COMPLEX, N_STRENGTHS, strengths, &both, error));
-    PS_GO(ops->ssb(a->frame, PS_SSB_WAVE, NULL, a->wave, NULL, error));
-    PS_GO(ops->ssb(a->frame, PS_SSB_PHASE, NULL, a->mean_phase, &a->loss, error));
+    PS_GO(ps_system_solve(a->frame, PS_METHOD_PHASE, N_STRENGTHS, strengths, &phase, error));
+    PS_GO(ps_system_solve(a->frame, PS_METHOD_COMPLEX, N_STRENGTHS, strengths, &both, error));
+    PS_GO(ps_frame_ssb(a->frame, PS_SSB_WAVE, NULL, a->wave, NULL, error));
+    PS_GO(ps_frame_ssb(a->frame, PS_SSB_PHASE, NULL, a->mean_phase, &a->loss, error));
 done:
     return code;
 }
@@ -121,12 +119,12 @@ static ps_code compare_systems(const ps_plan *plan, const answers *found, const 
         int64_t n = plan->desc.frequencies[i].n_aliases;
         const answers *both[2] = {found, expected};
         for (int side = 0; side < 2; side++)
-            PS_GO(both[side]->system->ops->get_normal(both[side]->system, PS_METHOD_COMPLEX, i, normal + (size_t)side * most, error));
+            PS_GO(ps_system_get_normal(both[side]->system, PS_METHOD_COMPLEX, i, normal + (size_t)side * most, error));
         keep_larger(&largest[0], ps_bench_difference(4 * n * n, true, normal, normal + most));
-        for (int side = 0; side < 2; side++) PS_GO(both[side]->system->ops->get_eigenvalues(both[side]->system, i, values[side], error));
+        for (int side = 0; side < 2; side++) PS_GO(ps_system_get_eigenvalues(both[side]->system, i, values[side], error));
         keep_larger(&largest[1], ps_bench_difference(n, false, values[0], values[1]));
         for (int side = 0; side < 2; side++)
-            PS_GO(both[side]->frame->ops->get_right_side(both[side]->frame, PS_METHOD_COMPLEX, i, values[side], NULL, error));
+            PS_GO(ps_frame_get_right_side(both[side]->frame, PS_METHOD_COMPLEX, i, values[side], NULL, error));
         keep_larger(&largest[2], ps_bench_difference(2 * n, true, values[0], values[1]));
     }
     PS_GO(ps_bench_add_check(report, "small: N", largest[0], tolerance->normal, error));
@@ -147,7 +145,7 @@ ps_code ps_bench_check_small(ps_backend *backend, const ps_bench_tolerance *tole
     PS_GO(ps_bench_problem_plan(&ps_bench_tiny, &plan, error));
     counts = make_counts(&plan.desc);
     PS_GO_ALLOC(error, counts);
-    PS_GO(ps_backend_cpu_reference.open(&options, &plain, error));
+    PS_GO(ps_backend_open(&ps_backend_cpu_reference, &options, &plain, error));
     PS_GO(answer(backend, &plan, counts, &found, error));
     PS_GO(answer(plain, &plan, counts, &expected, error));
     PS_GO(compare_systems(&plan, &found, &expected, tolerance, report, error));
@@ -155,7 +153,7 @@ ps_code ps_bench_check_small(ps_backend *backend, const ps_bench_tolerance *tole
 done:
     free_answers(&found);
     free_answers(&expected);
-    ps_backend_cpu_reference.close(plain);
+    ps_backend_close(plain);
     ps_plan_free(&plan);
     free(counts);
     return code;

@@ -11,7 +11,7 @@
 #include "bench/bench_frames.h"
 #include "core/options.h"
 #include "core/log.h"
-#include "kernels/backend.h"
+#include "kernels/backend_list.h"
 #include "kernels/histogram.h"
 
 enum { DETECTOR = 400, RECORDING_DETECTOR = 192, RECORDING_SCAN = 512, MOST_REPEATS = 101, CHECKED_PIXELS = 1024, CHECKED_FRAMES = 64 };
@@ -21,7 +21,7 @@ typedef struct {
     const char *backend, *json_path;
     int64_t device, n_threads, repeats, pool;
     const char *rows; /* NULL: all */
-    bool on_cuda;
+    const ps_histogram_ops *ops;
 } settings;
 
 /* One line of the table. */
@@ -76,7 +76,7 @@ static ps_code put_frames(const bench_case *c, ps_histogram *histogram, int64_t 
         PS_TRY(ps_histogram_put(histogram, c->frames->n_pixels, c->frames->dtype, n, c->frames->frames, 0, error));
         done += n;
     }
-    return histogram->ops->finish(histogram, error);
+    return ps_histogram_finish(histogram, error);
 }
 
 static ps_code compare_pixels(const bench_case *c, ps_histogram *a, ps_histogram *b, int64_t first, int64_t n, ps_error *error) {
@@ -85,8 +85,8 @@ static ps_code compare_pixels(const bench_case *c, ps_histogram *a, ps_histogram
     uint64_t *counts = calloc(2 * n_counts, sizeof *counts), *outside = calloc(2 * n_outside, sizeof *outside);
     PS_GO_ALLOC(error, counts);
     PS_GO_ALLOC(error, outside);
-    PS_GO(a->ops->read(a, first, n, counts, outside, error));
-    PS_GO(b->ops->read(b, first, n, counts + n_counts, outside + n_outside, error));
+    PS_GO(ps_histogram_read(a, first, n, counts, outside, error));
+    PS_GO(ps_histogram_read(b, first, n, counts + n_counts, outside + n_outside, error));
     if (memcmp(counts, counts + n_counts, n_counts * sizeof *counts) || memcmp(outside, outside + n_outside, n_outside * sizeof *outside))
         code = PS_FAIL(error, PS_E_NUMERIC, "%s (%s kernel), %s, %lld bins: counts differ from %s; not timed", a->ops->name,
                        ps_histogram_kernel_name(c->kernel), ps_dtype_name(c->frames->dtype), (long long)c->n_bins, b->ops->name);
@@ -129,23 +129,23 @@ static ps_code commit_frames(ps_histogram *histogram, int64_t n_frames, ps_error
     for (int64_t done = 0; done < n_frames;) {
         void *buffer;
         int64_t capacity;
-        PS_TRY(histogram->ops->stage(histogram, &buffer, &capacity, error));
+        PS_TRY(ps_histogram_stage(histogram, &buffer, &capacity, error));
         int64_t n = n_frames - done < capacity ? n_frames - done : capacity;
-        PS_TRY(histogram->ops->commit(histogram, n, 0, error));
+        PS_TRY(ps_histogram_commit(histogram, n, 0, error));
         done += n;
     }
-    return histogram->ops->finish(histogram, error);
+    return ps_histogram_finish(histogram, error);
 }
 
 static ps_code time_fill(const session *s, const bench_case *c, ps_histogram *histogram, figures *found, ps_error *error) {
     double fill[MOST_REPEATS];
     ps_histogram_times before, after, begin;
     PS_TRY(put_frames(c, histogram, c->from_stages ? c->frames->n_frames : c->n_frames, error));
-    histogram->ops->times(histogram, &begin);
+    ps_histogram_read_times(histogram, &begin);
     for (int64_t r = 0; r < s->given->repeats; r++) {
-        histogram->ops->times(histogram, &before);
+        ps_histogram_read_times(histogram, &before);
         PS_TRY(c->from_stages ? commit_frames(histogram, c->n_frames, error) : put_frames(c, histogram, c->n_frames, error));
-        histogram->ops->times(histogram, &after);
+        ps_histogram_read_times(histogram, &after);
         fill[r] = 1e6 * (after.fill_s - before.fill_s) / (double)c->n_frames;
     }
     found->fill_us = spread_of(fill, s->given->repeats);
@@ -158,13 +158,13 @@ static ps_code time_end_to_end(const session *s, const bench_case *c, ps_histogr
     ps_histogram_times before, after;
     int64_t n_frames = c->from_stages ? c->n_frames : END_TO_END_FACTOR * c->n_frames;
     PS_TRY(commit_frames(histogram, c->n_frames, error));
-    histogram->ops->times(histogram, &before);
+    ps_histogram_read_times(histogram, &before);
     for (int64_t r = 0; r < s->given->repeats; r++) {
         double begin = ps_seconds();
         PS_TRY(commit_frames(histogram, n_frames, error));
         seconds[r] = 1e6 * (ps_seconds() - begin) / (double)n_frames;
     }
-    histogram->ops->times(histogram, &after);
+    ps_histogram_read_times(histogram, &after);
     found->end_to_end_us = spread_of(seconds, s->given->repeats);
     found->copy_us = 1e6 * (after.copy_s - before.copy_s) / (double)(s->given->repeats * n_frames);
     return PS_OK;
@@ -178,8 +178,8 @@ static ps_code time_readout(const bench_case *c, ps_histogram *histogram, figure
     uint64_t *counts = malloc((size_t)(step * c->n_bins) * sizeof *counts);
     PS_GO_ALLOC(error, counts);
     for (int64_t first = 0; first < n; first += step)
-        PS_GO(histogram->ops->read(histogram, first, first + step < n ? step : n - first, counts, NULL, error));
-    histogram->ops->times(histogram, &times);
+        PS_GO(ps_histogram_read(histogram, first, first + step < n ? step : n - first, counts, NULL, error));
+    ps_histogram_read_times(histogram, &times);
     found->readout_kernel_ms = 1e3 * times.readout_kernel_s;
     found->readout_copy_ms = 1e3 * times.readout_copy_s;
 done:
@@ -240,7 +240,7 @@ static ps_code run_case(session *s, const bench_case *c, const char *group, ps_e
     figures found = {0};
     PS_GO(ps_histogram_map_build(c->frames->dtype, c->centred, c->n_bins, c->range, &map, error));
     PS_GO(open_case(s, c, c->ops, &map, &histogram, error));
-    histogram->ops->device(histogram, s->device, sizeof s->device);
+    ps_histogram_device(histogram, s->device, sizeof s->device);
     PS_GO(check_case(s, c, &map, histogram, error));
     PS_GO(time_fill(s, c, histogram, &found, error));
     PS_GO(time_end_to_end(s, c, histogram, &found, error));
@@ -265,7 +265,6 @@ static bench_case detector_case(const ps_histogram_ops *ops, ps_histogram_kernel
                         .n_frames = n_frames};
 }
 
-#ifdef PS_WITH_CUDA
 /* The published configurations, with every kernel. */
 static ps_code bench_published(session *s, const ps_bench_frames *u16, const ps_bench_frames *f32, ps_error *error) {
     const struct {
@@ -274,7 +273,7 @@ static ps_code bench_published(session *s, const ps_bench_frames *u16, const ps_
     } published[] = {{u16, 1000, 64}, {f32, 1000, 64}, {u16, 100, 64}, {u16, 1000, 512}};
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < 3; k++) {
-            bench_case c = detector_case(&ps_histogram_cuda, (ps_histogram_kernel)k, published[i].frames, published[i].n_bins, false,
+            bench_case c = detector_case(s->given->ops, (ps_histogram_kernel)k, published[i].frames, published[i].n_bins, false,
                                          published[i].batch, 2048);
             c.readout = true;
             PS_TRY(run_case(s, &c, "published", error));
@@ -289,7 +288,7 @@ static ps_code bench_large(session *s, const ps_bench_frames *u16, const ps_benc
         int64_t batch;
     } large[] = {{u16, 2048}, {u16, 8192}, {f32, 8192}};
     for (int i = 0; i < 3; i++) {
-        bench_case c = detector_case(&ps_histogram_cuda, PS_HISTOGRAM_SHARED, large[i].frames, 1000, false, large[i].batch, 8192);
+        bench_case c = detector_case(s->given->ops, PS_HISTOGRAM_SHARED, large[i].frames, 1000, false, large[i].batch, 8192);
         c.readout = true;
         PS_TRY(run_case(s, &c, "large", error));
     }
@@ -310,7 +309,7 @@ static ps_code bench_bins(session *s, const ps_bench_frames *u16, ps_error *erro
     for (int centred = 0; centred < 2; centred++)
         for (int b = 0; b < 5; b++)
             for (int w = 0; w < 5; w++) {
-                bench_case c = detector_case(&ps_histogram_cuda, ways[w].kernel, u16, bins[b], centred, ways[w].batch, ways[w].n_frames);
+                bench_case c = detector_case(s->given->ops, ways[w].kernel, u16, bins[b], centred, ways[w].batch, ways[w].n_frames);
                 PS_TRY(run_case(s, &c, "bins", error));
             }
     return PS_OK;
@@ -322,7 +321,7 @@ static ps_code bench_recording(session *s, ps_error *error) {
     for (int d = 0; d < 2; d++) {
         ps_bench_frames frames = {0};
         ps_code code = ps_bench_frames_counts(s->given->pool, RECORDING_DETECTOR * RECORDING_DETECTOR, dtypes[d], &frames, error);
-        bench_case c = {.ops = &ps_histogram_cuda,
+        bench_case c = {.ops = s->given->ops,
                         .frames = &frames,
                         .n_bins = 256,
                         .range = {0, 256},
@@ -340,29 +339,21 @@ static bool wanted(const session *s, const char *rows) {
     return !s->given->rows || strstr(s->given->rows, rows);
 }
 
-static ps_code bench_cuda(session *s, const ps_bench_frames *u16, const ps_bench_frames *f32, ps_error *error) {
+static ps_code bench_device(session *s, const ps_bench_frames *u16, const ps_bench_frames *f32, ps_error *error) {
     if (wanted(s, "published")) PS_TRY(bench_published(s, u16, f32, error));
     if (wanted(s, "large")) PS_TRY(bench_large(s, u16, f32, error));
     if (wanted(s, "bins")) PS_TRY(bench_bins(s, u16, error));
     return wanted(s, "recording") ? bench_recording(s, error) : PS_OK;
 }
-#else
-static ps_code bench_cuda(session *s, const ps_bench_frames *u16, const ps_bench_frames *f32, ps_error *error) {
-    (void)s;
-    (void)u16;
-    (void)f32;
-    return PS_FAIL(error, PS_E_BACKEND, "this program was built without CUDA");
-}
-#endif
 
 static ps_code bench_cpu(session *s, const ps_bench_frames *u16, const ps_bench_frames *f32, ps_error *error) {
     static const int64_t bins[] = {100, 1000, 2000};
     for (int b = 0; b < 3; b++)
         for (int centred = 0; centred < 2; centred++) {
-            bench_case c = detector_case(&ps_histogram_cpu_fast, PS_HISTOGRAM_SHARED, u16, bins[b], centred, 0, u16->n_frames);
+            bench_case c = detector_case(s->given->ops, PS_HISTOGRAM_SHARED, u16, bins[b], centred, 0, u16->n_frames);
             PS_TRY(run_case(s, &c, "cpu", error));
         }
-    bench_case floats = detector_case(&ps_histogram_cpu_fast, PS_HISTOGRAM_SHARED, f32, 1000, false, 0, f32->n_frames);
+    bench_case floats = detector_case(s->given->ops, PS_HISTOGRAM_SHARED, f32, 1000, false, 0, f32->n_frames);
     PS_TRY(run_case(s, &floats, "cpu", error));
     bench_case plain = detector_case(&ps_histogram_cpu_reference, PS_HISTOGRAM_SHARED, u16, 1000, false, 0, 8);
     return run_case(s, &plain, "cpu", error);
@@ -370,24 +361,14 @@ static ps_code bench_cpu(session *s, const ps_bench_frames *u16, const ps_bench_
 
 /* ---- the command -------------------------------------------------------------------------------------------------------------- */
 
-static bool device_is_there(void) {
-#ifdef PS_WITH_CUDA
-    int n = 0;
-    return ps_cuda_device_count(&n, NULL) == PS_OK && n > 0;
-#else
-    return false;
-#endif
-}
-
 static ps_code choose_backend(settings *given, ps_error *error) {
-    long long device = 0;
-    int used = 0;
-    given->on_cuda = given->backend ? strcmp(given->backend, "cpu") != 0 : device_is_there();
-    if (!given->backend || strcmp(given->backend, "cpu") == 0 || strcmp(given->backend, "cuda") == 0) return PS_OK;
-    if (sscanf(given->backend, "cuda:%lld%n", &device, &used) != 1 || given->backend[used] != '\0' || device < 0)
-        return PS_FAIL(error, PS_E_ARGUMENT, "ptyseries bench histogram: --backend: found '%s', expected cpu, cuda or cuda:N",
-                       given->backend);
-    given->device = device;
+    const ps_backend_request request = {.name = given->backend, .where_name = "ptyseries bench histogram: --backend"};
+    const ps_backend_ops *ops;
+    ps_backend_options options;
+    PS_TRY(ps_backend_select(&request, &ops, &options, error));
+    if (!ops->histogram) return PS_FAIL(error, PS_E_BACKEND, "%s: %s makes no histograms", request.where_name, ops->name);
+    given->ops = ops->histogram;
+    given->device = options.device;
     return PS_OK;
 }
 
@@ -440,7 +421,7 @@ static ps_code run(const settings *given, ps_error *error) {
     PS_GO(ps_bench_frames_raw(given->pool, DETECTOR * DETECTOR, PS_U16, &u16, error));
     PS_GO(ps_bench_frames_raw(given->pool, DETECTOR * DETECTOR, PS_F32, &f32, error));
     print_heading();
-    code = given->on_cuda ? bench_cuda(&s, &u16, &f32, error) : bench_cpu(&s, &u16, &f32, error);
+    code = given->ops->on_device ? bench_device(&s, &u16, &f32, error) : bench_cpu(&s, &u16, &f32, error);
     if (given->json_path) {
         ps_code written = write_json(&s, error);
         if (code == PS_OK) code = written;

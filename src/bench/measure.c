@@ -16,7 +16,7 @@ ps_code ps_bench_repeat(int n, ps_code (*run)(void *context, ps_error *error), v
 
 void ps_bench_describe(ps_backend *backend, ps_bench_report *report) {
     ps_device_info info;
-    backend->ops->device_info(backend, &info);
+    ps_backend_info(backend, &info);
     snprintf(report->backend, sizeof report->backend, "%s", backend->ops->name);
     snprintf(report->device, sizeof report->device, "%s", info.name);
     snprintf(report->precision, sizeof report->precision, "%s", info.precision);

@@ -4,18 +4,22 @@
 
 #include "bench/problem.h"
 #include "bench/report.h"
+#include "kernels/backend_list.h"
 
 typedef struct {
+    const ps_backend_ops *ops; /* the backend */
+    int device;                /* of it, where it has several */
     int repeats;
-    int device;        /* cuda */
     double budget_GiB; /* cuda; 0: what is free */
     bool quick;        /* the small problem instead of the published one */
     const char *rows;  /* cuda; of "prepare,frames,ssb,memory" those wanted, NULL: all */
     int n_threads;     /* cpu; 0: all */
 } ps_bench_options;
 
+/* The backend's operations beside the plain float64 path's. */
 ps_code ps_bench_cpu(const ps_bench_options *options, ps_bench_report *report, ps_error *error);
-ps_code ps_bench_cuda(const ps_bench_options *options, ps_bench_report *report, ps_error *error);
+/* A backend with a device: the table names what it measures beyond its operations. */
+ps_code ps_bench_device(const ps_bench_options *options, ps_bench_report *report, ps_error *error);
 
 /* Calls run(context) once and then n times, timed. */
 ps_code ps_bench_repeat(int n, ps_code (*run)(void *context, ps_error *error), void *context, ps_bench_times *times, ps_error *error);

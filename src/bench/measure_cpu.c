@@ -29,21 +29,21 @@ static uint16_t *random_counts(const ps_system_desc *desc) {
 }
 
 static ps_code build(cpu_case *c, const ps_bench_options *options, ps_error *error) {
-    ps_backend_options backend_options = {.n_threads = options->n_threads};
+    ps_backend_options backend_options = {.n_threads = options->n_threads, .device = options->device};
     double *mean = NULL;
     uint16_t *counts = NULL;
     ps_code code = PS_OK;
     PS_GO(ps_bench_problem_plan(&ps_bench_small, &c->plan, error));
     const ps_system_desc *desc = &c->plan.desc;
-    PS_GO(c->ops->open(&backend_options, &c->backend, error));
+    PS_GO(ps_backend_open(c->ops, &backend_options, &c->backend, error));
     counts = random_counts(desc);
     mean = malloc((size_t)desc->n_active * sizeof *mean);
     c->image = malloc((size_t)(desc->scan_rows * desc->scan_columns * desc->upsampling * desc->upsampling) * sizeof *c->image);
     PS_GO_ALLOC(error, counts && mean && c->image);
-    PS_GO(c->ops->system_create(c->backend, desc, all_methods, &c->system, error));
-    PS_GO(c->ops->frame_create(c->system, PS_U16, &c->frame, error));
-    PS_GO(c->ops->frame_put(c->frame, 0, desc->scan_rows * desc->scan_columns, counts, error));
-    PS_GO(c->ops->frame_means(c->frame, mean, NULL, error));
+    PS_GO(ps_system_create(c->backend, desc, all_methods, &c->system, error));
+    PS_GO(ps_frame_create(c->system, PS_U16, &c->frame, error));
+    PS_GO(ps_frame_put(c->frame, 0, desc->scan_rows * desc->scan_columns, counts, error));
+    PS_GO(ps_frame_means(c->frame, mean, NULL, error));
     PS_GO(ps_plan_dose(&c->plan, mean, NULL, &c->dose, error));
 done:
     free(mean);
@@ -52,40 +52,40 @@ done:
 }
 
 static void release(cpu_case *c) {
-    c->ops->frame_destroy(c->frame);
-    c->ops->system_destroy(c->system);
-    c->ops->close(c->backend);
+    ps_frame_destroy(c->frame);
+    ps_system_destroy(c->system);
+    ps_backend_close(c->backend);
     ps_plan_free(&c->plan);
     free(c->image);
 }
 
 static ps_code prepare(void *context, ps_error *error) {
     cpu_case *c = context;
-    return c->ops->system_prepare(c->system, error);
+    return ps_system_prepare(c->system, error);
 }
 
 static ps_code reduce(void *context, ps_error *error) {
     cpu_case *c = context;
-    return c->ops->frame_reduce(&c->frame, 1, &c->dose, error);
+    return ps_frame_reduce(&c->frame, 1, &c->dose, error);
 }
 
 static ps_code solve_phase(void *context, ps_error *error) {
     cpu_case *c = context;
     const ps_strength strength = {0.1, 0.1};
     ps_solution solution = {.phase_f32 = c->image};
-    return c->ops->solve(c->frame, PS_METHOD_PHASE, 1, &strength, &solution, error);
+    return ps_system_solve(c->frame, PS_METHOD_PHASE, 1, &strength, &solution, error);
 }
 
 static ps_code solve_complex(void *context, ps_error *error) {
     cpu_case *c = context;
     const ps_strength strength = {0.1, 0.1};
     ps_solution solution = {.phase_f32 = c->image};
-    return c->ops->solve(c->frame, PS_METHOD_COMPLEX, 1, &strength, &solution, error);
+    return ps_system_solve(c->frame, PS_METHOD_COMPLEX, 1, &strength, &solution, error);
 }
 
 static ps_code ssb_wave(void *context, ps_error *error) {
     cpu_case *c = context;
-    return c->ops->ssb(c->frame, PS_SSB_WAVE, c->image, NULL, NULL, error);
+    return ps_frame_ssb(c->frame, PS_SSB_WAVE, c->image, NULL, NULL, error);
 }
 
 /* The rows of one backend. */
@@ -137,7 +137,7 @@ ps_code ps_bench_cpu(const ps_bench_options *options, ps_bench_report *report, p
     int first_plain = report->n_rows;
     PS_TRY(measure_backend(&ps_backend_cpu_reference, NULL, &few, report, error));
     int first_fast = report->n_rows;
-    PS_TRY(measure_backend(&ps_backend_cpu_fast, &fast, options, report, error));
+    PS_TRY(measure_backend(options->ops, &fast, options, report, error));
     compare(report, first_plain, first_fast);
     return PS_OK;
 }

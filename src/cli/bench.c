@@ -42,36 +42,18 @@ static ps_code parse(bench_arguments *given, int n_arguments, char **arguments, 
     return PS_OK;
 }
 
-/* "cpu", "cuda" or "cuda:N". */
-static ps_code choose(const char *name, bool *on_cuda, int *device, ps_error *error) {
-    int used = 0;
-    *device = 0;
-    *on_cuda = false;
-    if (!name) {
-#ifdef PS_WITH_CUDA
-        int count = 0;
-        ps_error ignored = {0};
-        *on_cuda = ps_cuda_device_count(&count, &ignored) == PS_OK && count > 0;
-#endif
-        return PS_OK;
-    }
-    if (strcmp(name, "cpu") == 0) return PS_OK;
-    *on_cuda = true;
-    if (strcmp(name, "cuda") == 0) return PS_OK;
-    if (sscanf(name, "cuda:%d%n", device, &used) == 1 && name[used] == '\0') return PS_OK;
-    return PS_FAIL(error, PS_E_ARGUMENT, "ptyseries bench: --backend: found '%s', expected cpu, cuda or cuda:N", name);
-}
-
 static ps_code bench(const bench_arguments *given, ps_error *error) {
     static ps_bench_report report;
-    bool on_cuda;
+    const ps_backend_request request = {.name = given->backend, .where_name = "ptyseries bench: --backend"};
+    ps_backend_options chosen;
     ps_bench_options options = {.repeats = (int)given->repeats,
                                 .budget_GiB = given->budget_GiB,
                                 .quick = given->quick,
                                 .rows = given->rows,
                                 .n_threads = (int)given->threads};
-    PS_TRY(choose(given->backend, &on_cuda, &options.device, error));
-    ps_code code = on_cuda ? ps_bench_cuda(&options, &report, error) : ps_bench_cpu(&options, &report, error);
+    PS_TRY(ps_backend_select(&request, &options.ops, &chosen, error));
+    options.device = chosen.device;
+    ps_code code = options.ops->bench ? ps_bench_device(&options, &report, error) : ps_bench_cpu(&options, &report, error);
     if (code == PS_OK) code = ps_bench_decode(&options, &report, error);
     if (report.n_checks > 0 || report.n_rows > 0) ps_bench_print(&report, stdout);
     PS_TRY(code);

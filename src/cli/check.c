@@ -52,22 +52,19 @@ const char *ps_check_task_name(ps_task task) {
     return "";
 }
 
-/* A plan needs no device: where none is visible, the cuda backend can still say what it would take. */
+/* A plan needs no device: where none is visible, the backend can still say what it would take. */
 static ps_code choose_backend(ps_check_report *report, ps_error *error) {
     const ps_job *job = &report->job;
+    const ps_backend_request named = {.name = job->backend};
     ps_error reason = {0};
     ps_code code = ps_backend_choose(job, 0, 1, &report->ops, &report->backend_options, &reason);
     report->backend_note = strcmp(job->backend, "auto") == 0 ? "chosen automatically on this machine" : "";
     report->device_is_here = code == PS_OK;
     if (code == PS_OK) return PS_OK;
-#ifdef PS_WITH_CUDA
-    if (code == PS_E_BACKEND) {
-        report->ops = &ps_backend_cuda;
-        report->backend_note = "no such device is visible on this machine; the run needs one";
-        return PS_OK;
-    }
-#endif
-    return PS_FAIL(error, code, "%s", reason.text);
+    report->ops = ps_backend_built(&named);
+    if (code != PS_E_BACKEND || !report->ops) return PS_FAIL(error, code, "%s", reason.text);
+    report->backend_note = "no such device is visible on this machine; the run needs one";
+    return PS_OK;
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------------------- */

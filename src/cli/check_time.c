@@ -45,22 +45,20 @@ static ps_code pack_aliases(const ps_system_desc *full, ps_frequency *entries, i
     return PS_OK;
 }
 
-static ps_code time_prepare(const ps_backend_ops *ops, ps_backend *backend, const ps_system_desc *sample, ps_methods methods,
-                            double *seconds, ps_error *error) {
+static ps_code time_prepare(ps_backend *backend, const ps_system_desc *sample, ps_methods methods, double *seconds, ps_error *error) {
     ps_system *system = NULL;
-    PS_TRY(ops->system_create(backend, sample, methods, &system, error));
-    ps_code code = ops->system_prepare(system, error); /* the first call also loads and starts what it needs */
+    PS_TRY(ps_system_create(backend, sample, methods, &system, error));
+    ps_code code = ps_system_prepare(system, error); /* the first call also loads and starts what it needs */
     double begin_s = ps_seconds();
-    if (code == PS_OK) code = ops->system_prepare(system, error);
+    if (code == PS_OK) code = ps_system_prepare(system, error);
     *seconds = ps_seconds() - begin_s;
-    ops->system_destroy(system);
+    ps_system_destroy(system);
     return code;
 }
 
 /* One frame of made-up counts through a system of few pixels and frequencies: putting, transforming, all images. */
 static ps_code time_frame(const ps_check_report *report, ps_backend *backend, const ps_system_desc *sample, double *reduce_s,
                           double *images_s, ps_error *error) {
-    const ps_backend_ops *ops = report->ops;
     const ps_job *job = &report->job;
     ps_methods methods = ps_job_methods(job);
     ps_code code = PS_OK;
@@ -72,28 +70,28 @@ static ps_code time_frame(const ps_check_report *report, ps_backend *backend, co
     float *images = malloc(2 * image * sizeof *images);
     PS_GO_ALLOC(error, pattern);
     PS_GO_ALLOC(error, images);
-    PS_GO(ops->system_create(backend, sample, methods, &system, error));
-    if (methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX)) PS_GO(ops->system_prepare(system, error));
-    PS_GO(ops->frame_create(system, PS_U8, &frame, error));
+    PS_GO(ps_system_create(backend, sample, methods, &system, error));
+    if (methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX)) PS_GO(ps_system_prepare(system, error));
+    PS_GO(ps_frame_create(system, PS_U8, &frame, error));
     for (int64_t position = 0; position < sample->scan_rows * sample->scan_columns; position++) {
         memset(pattern, (int)(1 + position * 7 % 13), n_pixels);
-        PS_GO(ops->frame_put(frame, position, 1, pattern, error));
+        PS_GO(ps_frame_put(frame, position, 1, pattern, error));
     }
     double begin_s = ps_seconds(), dose = 7;
-    PS_GO(ops->frame_reduce(&frame, 1, &dose, error));
+    PS_GO(ps_frame_reduce(&frame, 1, &dose, error));
     *reduce_s = ps_seconds() - begin_s;
     begin_s = ps_seconds();
     const ps_solution phase = {.phase_f32 = images}, both = {.phase_f32 = images, .log_amplitude_f32 = images + image};
     const ps_strength strength = {0.1, 0.1};
     for (int64_t i = 0; job->phase.enabled && i < job->phase.n_strengths; i++)
-        PS_GO(ops->solve(frame, PS_METHOD_PHASE, 1, &strength, &phase, error));
+        PS_GO(ps_system_solve(frame, PS_METHOD_PHASE, 1, &strength, &phase, error));
     for (int64_t i = 0; job->complex_.enabled && i < job->complex_.n_strengths; i++)
-        PS_GO(ops->solve(frame, PS_METHOD_COMPLEX, 1, &strength, &both, error));
-    if (job->ssb_enabled) PS_GO(ops->ssb(frame, job->ssb_estimator, images, NULL, NULL, error));
+        PS_GO(ps_system_solve(frame, PS_METHOD_COMPLEX, 1, &strength, &both, error));
+    if (job->ssb_enabled) PS_GO(ps_frame_ssb(frame, job->ssb_estimator, images, NULL, NULL, error));
     *images_s = ps_seconds() - begin_s;
 done:
-    ops->frame_destroy(frame);
-    ops->system_destroy(system);
+    ps_frame_destroy(frame);
+    ps_system_destroy(system);
     free(images);
     free(pattern);
     return code;
@@ -119,7 +117,7 @@ static ps_code sample_group(ps_check_report *report, ps_backend *backend, const 
     PS_TRY(pack_aliases(full, entries, sample.n_frequencies, &sample, &block, error));
     ps_system_desc few = few_pixels(&sample);
     ps_code code = methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX)
-                       ? time_prepare(report->ops, backend, &sample, methods & ~(ps_methods)PS_METHOD_SSB, &prepare_s, error)
+                       ? time_prepare(backend, &sample, methods & ~(ps_methods)PS_METHOD_SSB, &prepare_s, error)
                        : PS_OK;
     if (code == PS_OK) code = time_frame(report, backend, &few, &reduce_s, &images_s, error);
     free(block);
@@ -142,10 +140,10 @@ ps_code ps_check_estimate_time(ps_check_report *report, ps_error *error) {
         if (report->run.groups[g].plan.desc.n_active > report->run.groups[largest].plan.desc.n_active) largest = g;
     ps_error no_device = {0};
     if (ps_backend_choose(&report->job, 0, 1, &ops, &options, &no_device) != PS_OK) return PS_OK; /* nothing to measure with here */
-    PS_TRY(ops->open(&options, &backend, error));
+    PS_TRY(ps_backend_open(ops, &options, &backend, error));
     ps_code code = ps_run_group_open(&report->job, &report->run, largest, error);
     if (code == PS_OK) code = sample_group(report, backend, &report->run.groups[largest].plan.desc, error);
     ps_run_group_close(&report->run, largest);
-    ops->close(backend);
+    ps_backend_close(backend);
     return code;
 }

@@ -7,22 +7,11 @@
 #include "kernels/backend.h"
 #include "store/provenance.h"
 
-#ifdef PS_WITH_CUDA
-static void print_cuda(void) {
-    int n_devices = 0;
-    ps_error error = {0};
-    if (ps_cuda_device_count(&n_devices, &error) == PS_OK) printf("  cuda: %d device%s visible\n", n_devices, n_devices == 1 ? "" : "s");
-    else printf("  cuda: built, no device: %s\n", error.text);
-}
-#else
-static void print_cuda(void) { printf("  cuda: not built\n"); }
-#endif
-
 int ps_command_version(void) {
-    char *libraries = ps_library_versions();
-    printf("ptyseries %s (commit %s)\nbuild: %s\nlibraries:\n%s\nbackends:\n  cpu: reference and fast precision\n", ps_version(), ps_commit(),
-           ps_build_text(), libraries ? libraries : "unknown");
-    print_cuda();
+    char *libraries = ps_library_versions(), *backends = ps_backend_list_text();
+    printf("ptyseries %s (commit %s)\nbuild: %s\nlibraries:\n%s\nbackends:\n%s", ps_version(), ps_commit(), ps_build_text(),
+           libraries ? libraries : "unknown", backends ? backends : "  unknown\n");
     free(libraries);
+    free(backends);
     return 0;
 }

@@ -83,18 +83,12 @@ ps_code ps_job_read_methods(const ps_json *place, ps_job *job, ps_error *error) 
     return read_method(&both, true, &job->complex_, error);
 }
 
-/* "auto", "cpu", "cuda" or "cuda:N" */
-static bool is_backend(const char *name) {
-    if (strcmp(name, "auto") == 0 || strcmp(name, "cpu") == 0 || strcmp(name, "cuda") == 0) return true;
-    if (strncmp(name, "cuda:", 5) != 0) return false;
-    size_t digits = strspn(name + 5, "0123456789");
-    return digits >= 1 && digits <= 4 && name[5 + digits] == '\0';
-}
-
 static ps_code read_backend(const ps_json *place, ps_job *job, ps_error *error) {
     const char *name = "auto";
     PS_TRY(ps_json_text(place, &name, error));
-    if (!is_backend(name)) return ps_json_fail(place, error, "one of: auto, cpu, cuda, cuda:0, cuda:1 ...");
+    char names[256];
+    ps_backend_names(names, sizeof names);
+    if (!ps_backend_name_is_known(name)) return ps_json_fail(place, error, "one of: %s", names);
     job->backend = strdup(name);
     return job->backend ? PS_OK : PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the backend's name");
 }
@@ -108,7 +102,7 @@ ps_code ps_job_read_compute(const ps_json *place, ps_job *job, ps_error *error) 
     PS_TRY(read_backend(&backend, job, error));
     PS_TRY(ps_json_choice(&precision, precisions, COUNT(precisions), &choice, error));
     job->precision = (ps_precision)choice;
-    if (job->precision == PS_PRECISION_REFERENCE && strncmp(job->backend, "cuda", 4) == 0)
+    if (job->precision == PS_PRECISION_REFERENCE && !ps_backend_computes(job->backend, "reference"))
         return ps_json_refuse(&precision, error, "reference precision is the CPU's alone; found backend %s", job->backend);
     if (!ps_json_is_null(&budget)) PS_TRY(ps_json_number(&budget, 1e-3, 1e6, &job->memory_budget_GiB, error));
     if (!ps_json_is_null(&threads)) PS_TRY(ps_json_integer(&threads, 1, 4096, &job->n_threads, error));

@@ -1,8 +1,13 @@
 #include "contract/backends.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "contract/check_backend.h"
 #include "kernels/cpu/fast/isa/isa.h"
@@ -33,24 +38,19 @@ static void offer(const ps_backend_ops *ops, contract_tolerance tolerance) {
     if (is_wanted(ops->name)) chosen[n_chosen++] = (contract_backend){ops, tolerance};
 }
 
-static void offer_cuda(void) {
+/* What a backend of the list owes follows from its precision; one with a device may depend on chunks in the last bits. */
+static void offer_entry(const ps_backend_entry *entry) {
     const char *required = getenv("PS_REQUIRE_GPU");
-    bool is_required = required && strcmp(required, "1") == 0;
-#ifdef PS_WITH_CUDA
+    contract_tolerance tolerance = strcmp(entry->precision, "reference") == 0 ? float64 : fast;
     ps_error error = {0};
     int count = 0;
-    if (ps_cuda_device_count(&count, &error) == PS_OK && count > 0) {
-        contract_tolerance tolerance = fast;
-        tolerance.exact_chunks = false;
-        offer(&ps_backend_cuda, tolerance);
+    tolerance.exact_chunks = !entry->needs_device;
+    if (ps_backend_entry_devices(entry, &count, &error) == PS_OK && count > 0) {
+        offer(entry->ops, tolerance);
         return;
     }
-    if (is_required) stop("PS_REQUIRE_GPU=1, but no device: ", error.text);
-    printf("contract: cuda left out: %s\n", error.text);
-#else
-    if (is_required) stop("PS_REQUIRE_GPU=1, but this build has no CUDA backend", "");
-    printf("contract: cuda left out: not built\n");
-#endif
+    if (required && strcmp(required, "1") == 0) stop("PS_REQUIRE_GPU=1, but ", error.text);
+    printf("contract: %s left out: %s\n", entry->name, error.text);
 }
 
 int contract_backends(const contract_backend **backends) {
@@ -59,13 +59,25 @@ int contract_backends(const contract_backend **backends) {
             printf("skipped: this machine has no instruction set %s\n", getenv("PS_CPU_ISA"));
             exit(77);
         }
-        offer(&ps_backend_cpu_reference, float64);
-        offer(&ps_backend_cpu_fast, fast);
+        for (int i = 0; i < ps_backend_list()->n; i++) offer_entry(&ps_backend_list()->entries[i]);
         offer(&contract_check_reference, float64);
         offer(&contract_check_fast, fast);
-        offer_cuda();
         if (n_chosen == 0) stop("no such backend: ", getenv("PS_CONTRACT_BACKENDS"));
     }
     *backends = chosen;
     return n_chosen;
+}
+
+int contract_run(const struct CMUnitTest *tests, size_t n) {
+    const contract_backend *backends;
+    struct CMUnitTest *own = malloc(n * sizeof *own);
+    int n_backends = contract_backends(&backends), failed = 0;
+    if (!own) stop("no memory", "");
+    for (int i = 0; i < n_backends; i++) {
+        memcpy(own, tests, n * sizeof *own);
+        for (size_t k = 0; k < n; k++) own[k].initial_state = (void *)&backends[i];
+        failed += _cmocka_run_group_tests(backends[i].ops->name, own, n, NULL, NULL);
+    }
+    free(own);
+    return failed;
 }

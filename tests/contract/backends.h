@@ -2,7 +2,9 @@
 #ifndef PS_TESTS_CONTRACT_BACKENDS_H
 #define PS_TESTS_CONTRACT_BACKENDS_H
 
-#include "kernels/backend.h"
+#include <stddef.h>
+
+#include "kernels/backend_list.h"
 
 /* Largest difference allowed, relative to the largest entry. */
 typedef struct {
@@ -16,8 +18,12 @@ typedef struct {
 } contract_backend;
 
 /* Backends named in the environment variable PS_CONTRACT_BACKENDS (comma separated) or else all that this build and machine
- * offer: cpu-reference, cpu-fast, check-reference, check-fast, cuda. Ends the program when one is unknown, or when
- * PS_REQUIRE_GPU=1 and cuda cannot be used. Returns their number. */
+ * offer: those of kernels/backend_list.h, check-reference, check-fast. Ends the program when one is unknown, or when
+ * PS_REQUIRE_GPU=1 and one that needs a device cannot be used. Returns their number. */
 int contract_backends(const contract_backend **backends);
+
+/* Runs the tests on each of them, which is the tests' state. Returns how many failed. */
+struct CMUnitTest;
+int contract_run(const struct CMUnitTest *tests, size_t n);
 
 #endif

@@ -93,30 +93,29 @@ static ps_code walls_leave(walls *w, ps_code code, const char *operation, ps_err
 
 /* --- operations --- */
 
-static ps_code open_inner(const ps_backend_ops *ops, const ps_backend_ops *inner, const ps_backend_options *options, ps_backend **backend,
-                          ps_error *error) {
-    *backend = NULL;
-    check_backend *check = calloc(1, sizeof *check);
-    if (!check) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the check backend");
-    ps_cpu_memory_poison(true);
-    n_open++;
-    check->base.ops = ops;
-    ps_code code = inner->open(options, &check->inner, error);
-    *backend = &check->base;
-    return code;
-}
-
 static void close_backend(ps_backend *handle) {
-    if (!handle) return;
     check_backend *check = (check_backend *)handle;
-    check->inner->ops->close(check->inner);
+    ps_backend_close(check->inner);
     free(check);
     if (--n_open == 0) ps_cpu_memory_poison(false);
 }
 
+static ps_code open_inner(const ps_backend_ops *inner, const ps_backend_options *options, ps_backend **backend, ps_error *error) {
+    check_backend *check = calloc(1, sizeof *check);
+    if (!check) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the check backend");
+    ps_cpu_memory_poison(true);
+    n_open++;
+    ps_code code = ps_backend_open(inner, options, &check->inner, error);
+    if (code == PS_OK)
+        *backend = &check->base;
+    else
+        close_backend(&check->base);
+    return code;
+}
+
 static void device_info(const ps_backend *handle, ps_device_info *info) {
     const check_backend *check = (const check_backend *)handle;
-    check->inner->ops->device_info(check->inner, info);
+    ps_backend_info(check->inner, info);
 }
 
 static ps_code check_owned(const void *pointer, size_t bytes, const char *name, ps_error *error) {
@@ -158,24 +157,20 @@ static ps_system_desc wall_desc(walls *w, const ps_system_desc *desc) {
 }
 
 static void system_destroy(ps_system *handle) {
-    if (!handle) return;
     check_system *system = (check_system *)handle;
-    if (system->inner) system->inner->ops->system_destroy(system->inner);
+    ps_system_destroy(system->inner);
     free(system);
 }
 
 static ps_code system_create(ps_backend *handle, const ps_system_desc *desc, ps_methods methods, ps_system **system_handle,
                              ps_error *error) {
-    *system_handle = NULL;
     check_backend *check = (check_backend *)handle;
     check_system *system = calloc(1, sizeof *system);
     if (!system) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a check system");
     walls w = {0};
     ps_system_desc copy = wall_desc(&w, desc);
-    system->base.ops = handle->ops;
     system->sizes = *desc;
-    ps_code code =
-        walls_leave(&w, check->inner->ops->system_create(check->inner, &copy, methods, &system->inner, error), "system_create", error);
+    ps_code code = walls_leave(&w, ps_system_create(check->inner, &copy, methods, &system->inner, error), "system_create", error);
     if (code == PS_OK) code = check_system_owned(system->inner, error);
     if (code == PS_OK)
         *system_handle = &system->base;
@@ -188,28 +183,26 @@ static ps_code system_set_weights(ps_system *handle, const double *weights, ps_e
     check_system *system = (check_system *)handle;
     walls w = {0};
     double *in = wall_in(&w, weights, (size_t)system->sizes.n_active * sizeof *weights);
-    return walls_leave(&w, system->inner->ops->system_set_weights(system->inner, in, error), "system_set_weights", error);
+    return walls_leave(&w, ps_system_set_weights(system->inner, in, error), "system_set_weights", error);
 }
 
 static ps_code system_prepare(ps_system *handle, ps_error *error) {
     check_system *system = (check_system *)handle;
-    return system->inner->ops->system_prepare(system->inner, error);
+    return ps_system_prepare(system->inner, error);
 }
 
 static void frame_destroy(ps_frame *handle) {
-    if (!handle) return;
     check_frame *frame = (check_frame *)handle;
-    if (frame->inner) frame->inner->ops->frame_destroy(frame->inner);
+    ps_frame_destroy(frame->inner);
     free(frame);
 }
 
 static ps_code frame_create(ps_system *handle, ps_dtype dtype, ps_frame **frame_handle, ps_error *error) {
-    *frame_handle = NULL;
     check_system *system = (check_system *)handle;
     check_frame *frame = calloc(1, sizeof *frame);
     if (!frame) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a check frame");
-    *frame = (check_frame){.base.ops = handle->ops, .system = system, .dtype = dtype};
-    ps_code code = system->inner->ops->frame_create(system->inner, dtype, &frame->inner, error);
+    *frame = (check_frame){.system = system, .dtype = dtype};
+    ps_code code = ps_frame_create(system->inner, dtype, &frame->inner, error);
     if (code == PS_OK)
         *frame_handle = &frame->base;
     else
@@ -221,9 +214,9 @@ static ps_code frame_put(ps_frame *handle, int64_t first_position, int64_t n_pos
     check_frame *frame = (check_frame *)handle;
     const ps_system_desc *sizes = &frame->system->sizes;
     walls w = {0};
-    size_t pixels = (size_t)(sizes->detector_rows * sizes->detector_columns), n = n_positions > 0 ? (size_t)n_positions : 0;
+    size_t pixels = (size_t)(sizes->detector_rows * sizes->detector_columns), n = (size_t)n_positions;
     void *in = wall_in(&w, counts, n * pixels * ps_dtype_bytes(frame->dtype));
-    return walls_leave(&w, frame->inner->ops->frame_put(frame->inner, first_position, n_positions, in, error), "frame_put", error);
+    return walls_leave(&w, ps_frame_put(frame->inner, first_position, n_positions, in, error), "frame_put", error);
 }
 
 static ps_code frame_means(ps_frame *handle, double *mean, int64_t *n_marked, ps_error *error) {
@@ -231,16 +224,16 @@ static ps_code frame_means(ps_frame *handle, double *mean, int64_t *n_marked, ps
     size_t n = (size_t)frame->system->sizes.n_active;
     walls w = {0};
     double *out = wall_out(&w, mean, n, sizeof *mean);
-    return walls_leave(&w, frame->inner->ops->frame_means(frame->inner, out, n_marked, error), "frame_means", error);
+    return walls_leave(&w, ps_frame_means(frame->inner, out, n_marked, error), "frame_means", error);
 }
 
 static ps_code frame_reduce(ps_frame *const *handles, int64_t n_frames, const double *dose, ps_error *error) {
-    ps_frame **inner = calloc((size_t)n_frames + 1, sizeof(ps_frame *));
+    ps_frame **inner = calloc((size_t)n_frames, sizeof(ps_frame *));
     if (!inner) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %lld frames", (long long)n_frames);
     for (int64_t i = 0; i < n_frames; i++) inner[i] = ((check_frame *)handles[i])->inner;
     walls w = {0};
     double *in = wall_in(&w, dose, (size_t)n_frames * sizeof *dose);
-    ps_code code = n_frames ? inner[0]->ops->frame_reduce(inner, n_frames, in, error) : PS_OK;
+    ps_code code = ps_frame_reduce(inner, n_frames, in, error);
     free(inner);
     return walls_leave(&w, code, "frame_reduce", error);
 }
@@ -262,7 +255,7 @@ static ps_code solve(ps_frame *handle, ps_methods method, int64_t n_strengths, c
                        .residual = wall_out(&w, solution->residual, n, sizeof(double)),
                        .influence = wall_out(&w, solution->influence, n, sizeof(double))};
     const ps_strength *in = wall_in(&w, strengths, n * sizeof *strengths);
-    return walls_leave(&w, frame->inner->ops->solve(frame->inner, method, n_strengths, in, &out, error), "solve", error);
+    return walls_leave(&w, ps_system_solve(frame->inner, method, n_strengths, in, &out, error), "solve", error);
 }
 
 static ps_code ssb(ps_frame *handle, ps_ssb_estimator estimator, float *phase_f32, double *phase_f64, double *loss, ps_error *error) {
@@ -270,22 +263,22 @@ static ps_code ssb(ps_frame *handle, ps_ssb_estimator estimator, float *phase_f3
     walls w = {0};
     float *f32 = wall_out(&w, phase_f32, fine_size(frame), sizeof *f32);
     double *f64 = wall_out(&w, phase_f64, fine_size(frame), sizeof *f64);
-    double *one = estimator == PS_SSB_PHASE ? wall_out(&w, loss, 1, sizeof *one) : NULL;
-    return walls_leave(&w, frame->inner->ops->ssb(frame->inner, estimator, f32, f64, one, error), "ssb", error);
+    double *one = wall_out(&w, loss, 1, sizeof *one);
+    return walls_leave(&w, ps_frame_ssb(frame->inner, estimator, f32, f64, one, error), "ssb", error);
 }
 
 static ps_code frame_power(ps_frame *handle, double *power, ps_error *error) {
     check_frame *frame = (check_frame *)handle;
     walls w = {0};
     double *out = wall_out(&w, power, 1, sizeof *out);
-    return walls_leave(&w, frame->inner->ops->frame_power(frame->inner, out, error), "frame_power", error);
+    return walls_leave(&w, ps_frame_power(frame->inner, out, error), "frame_power", error);
 }
 
 static ps_code system_scales(ps_system *handle, ps_methods method, double *amplitude, double *phase, ps_error *error) {
     check_system *system = (check_system *)handle;
     walls w = {0};
     double *a = wall_out(&w, amplitude, 1, sizeof *a), *p = wall_out(&w, phase, 1, sizeof *p);
-    return walls_leave(&w, system->inner->ops->system_scales(system->inner, method, a, p, error), "system_scales", error);
+    return walls_leave(&w, ps_system_scales(system->inner, method, a, p, error), "system_scales", error);
 }
 
 /* --- inspection --- */
@@ -304,7 +297,7 @@ static ps_code get_transfer(ps_system *handle, int64_t frequency, double *transf
     walls w = {0};
     size_t n = aliases_of(system->inner, frequency) * (size_t)system->sizes.n_active * 4;
     double *out = wall_out(&w, transfer, n, sizeof *out);
-    return walls_leave(&w, system->inner->ops->get_transfer(system->inner, frequency, out, error), "get_transfer", error);
+    return walls_leave(&w, ps_system_get_transfer(system->inner, frequency, out, error), "get_transfer", error);
 }
 
 static ps_code get_normal(ps_system *handle, ps_methods method, int64_t frequency, double *normal, ps_error *error) {
@@ -312,14 +305,14 @@ static ps_code get_normal(ps_system *handle, ps_methods method, int64_t frequenc
     size_t dim = dim_of(system->inner, method, frequency);
     walls w = {0};
     double *out = wall_out(&w, normal, 2 * dim * dim, sizeof *out);
-    return walls_leave(&w, system->inner->ops->get_normal(system->inner, method, frequency, out, error), "get_normal", error);
+    return walls_leave(&w, ps_system_get_normal(system->inner, method, frequency, out, error), "get_normal", error);
 }
 
 static ps_code get_eigenvalues(ps_system *handle, int64_t frequency, double *eigenvalues, ps_error *error) {
     check_system *system = (check_system *)handle;
     walls w = {0};
     double *out = wall_out(&w, eigenvalues, aliases_of(system->inner, frequency), sizeof *out);
-    return walls_leave(&w, system->inner->ops->get_eigenvalues(system->inner, frequency, out, error), "get_eigenvalues", error);
+    return walls_leave(&w, ps_system_get_eigenvalues(system->inner, frequency, out, error), "get_eigenvalues", error);
 }
 
 static ps_code get_right_side(ps_frame *handle, ps_methods method, int64_t frequency, double *right_side, double *power, ps_error *error) {
@@ -327,24 +320,24 @@ static ps_code get_right_side(ps_frame *handle, ps_methods method, int64_t frequ
     walls w = {0};
     double *out = wall_out(&w, right_side, 2 * dim_of(frame->system->inner, method, frequency), sizeof *out);
     double *one = wall_out(&w, power, 1, sizeof *one);
-    return walls_leave(&w, frame->inner->ops->get_right_side(frame->inner, method, frequency, out, one, error), "get_right_side", error);
+    return walls_leave(&w, ps_frame_get_right_side(frame->inner, method, frequency, out, one, error), "get_right_side", error);
 }
 
 static ps_code get_spectrum(ps_frame *handle, int64_t frequency, double dose, double *spectrum, ps_error *error) {
     check_frame *frame = (check_frame *)handle;
     walls w = {0};
     double *out = wall_out(&w, spectrum, 2 * (size_t)frame->system->sizes.n_active, sizeof *out);
-    return walls_leave(&w, frame->inner->ops->get_spectrum(frame->inner, frequency, dose, out, error), "get_spectrum", error);
+    return walls_leave(&w, ps_frame_get_spectrum(frame->inner, frequency, dose, out, error), "get_spectrum", error);
 }
 
 /* The two tables differ in the backend behind the wall. */
 #define CHECK_BACKEND(table, inner, text)                                                                                   \
     static ps_code open_##inner(const ps_backend_options *options, ps_backend **backend, ps_error *error) {                 \
-        return open_inner(&table, &inner, options, backend, error);                                                         \
+        return open_inner(&inner, options, backend, error);                                                                 \
     }                                                                                                                       \
     static ps_code memory_plan_##inner(const ps_system_desc *desc, ps_methods methods, ps_dtype dtype, size_t budget_bytes, \
                                        int64_t max_frames, ps_memory_plan *plan, ps_error *error) {                         \
-        return inner.memory_plan(desc, methods, dtype, budget_bytes, max_frames, plan, error);                              \
+        return ps_backend_memory_plan(&inner, desc, methods, dtype, budget_bytes, max_frames, plan, error);                 \
     }                                                                                                                       \
     const ps_backend_ops table = {.name = text,                                                                             \
                                   .open = open_##inner,                                                                     \
@@ -368,7 +361,8 @@ static ps_code get_spectrum(ps_frame *handle, int64_t frequency, double dose, do
                                   .get_normal = get_normal,                                                                 \
                                   .get_eigenvalues = get_eigenvalues,                                                       \
                                   .get_right_side = get_right_side,                                                         \
-                                  .get_spectrum = get_spectrum}
+                                  .get_spectrum = get_spectrum,                                                             \
+                                  .owns = ps_cpu_backend_owns}
 
 CHECK_BACKEND(contract_check_reference, ps_backend_cpu_reference, "check-reference");
 CHECK_BACKEND(contract_check_fast, ps_backend_cpu_fast, "check-fast");

@@ -67,35 +67,52 @@ void problem_free(problem *p) {
 
 void problem_open(const contract_backend *under_test, const problem *p, const ps_backend_options *options, const double *weights,
                   problem_run *run) {
-    ps_backend_options defaults = {0};
     *run = (problem_run){.ops = under_test->ops, .problem = p};
-    REQUIRE_OK(run->ops->open(options ? options : &defaults, &run->backend, &error));
-    REQUIRE_OK(run->ops->system_create(run->backend, &p->plan.desc, PROBLEM_ALL, &run->system, &error));
-    if (weights) REQUIRE_OK(run->ops->system_set_weights(run->system, weights, &error));
-    REQUIRE_OK(run->ops->system_prepare(run->system, &error));
+    REQUIRE_OK(ps_backend_open(run->ops, options, &run->backend, &error));
+    REQUIRE_OK(ps_system_create(run->backend, &p->plan.desc, PROBLEM_ALL, &run->system, &error));
+    if (weights) REQUIRE_OK(ps_system_set_weights(run->system, weights, &error));
+    REQUIRE_OK(ps_system_prepare(run->system, &error));
 }
 
 void problem_close(problem_run *run) {
-    run->ops->system_destroy(run->system);
-    run->ops->close(run->backend);
+    ps_system_destroy(run->system);
+    ps_backend_close(run->backend);
+}
+
+void trial_begin(void **state, const problem_size *size, unsigned seed, trial *t) {
+    t->b = *state;
+    problem_create(size, seed, &t->p);
+    problem_open(t->b, &t->p, NULL, NULL, &t->run);
+}
+
+void trial_end(trial *t) {
+    problem_close(&t->run);
+    problem_free(&t->p);
 }
 
 ps_frame *problem_frame(const problem_run *run, ps_dtype dtype, const void *counts) {
     ps_frame *frame;
-    REQUIRE_OK(run->ops->frame_create(run->system, dtype, &frame, &error));
-    REQUIRE_OK(run->ops->frame_put(frame, 0, run->problem->n_positions, counts, &error));
+    REQUIRE_OK(ps_frame_create(run->system, dtype, &frame, &error));
+    REQUIRE_OK(ps_frame_put(frame, 0, run->problem->n_positions, counts, &error));
     return frame;
 }
 
 double problem_dose(const problem_run *run, ps_frame *frame) {
     double dose, *mean = malloc((size_t)run->problem->plan.desc.n_active * sizeof *mean);
-    REQUIRE_OK(run->ops->frame_means(frame, mean, NULL, &error));
+    REQUIRE_OK(ps_frame_means(frame, mean, NULL, &error));
     REQUIRE_OK(ps_plan_dose(&run->problem->plan, mean, NULL, &dose, &error));
     free(mean);
     return dose;
 }
 
-static int64_t fine_size(const ps_system_desc *desc) {
+double problem_reduce(const problem_run *run, ps_frame *frame) {
+    double dose = problem_dose(run, frame);
+    REQUIRE_OK(ps_frame_reduce(&frame, 1, &dose, &error));
+    return dose;
+}
+
+int64_t problem_fine(const problem *p) {
+    const ps_system_desc *desc = &p->plan.desc;
     return desc->scan_rows * desc->scan_columns * desc->upsampling * desc->upsampling;
 }
 
@@ -111,19 +128,19 @@ static double *answer_part(problem_answer *answer, const char *name, int64_t n) 
 }
 
 static void ask_solution(const problem_run *run, ps_frame *frame, ps_methods method, problem_answer *answer) {
-    int64_t all = PROBLEM_STRENGTHS * fine_size(&run->problem->plan.desc);
+    int64_t all = PROBLEM_STRENGTHS * problem_fine(run->problem);
     bool both = method == PS_METHOD_COMPLEX;
     double *images[2] = {malloc((size_t)all * sizeof(double)), malloc((size_t)all * sizeof(double))}, sums[2][PROBLEM_STRENGTHS];
     ps_solution solution = {
         .phase_f64 = images[0], .log_amplitude_f64 = both ? images[1] : NULL, .residual = sums[0], .influence = sums[1]};
-    REQUIRE_OK(run->ops->solve(frame, method, PROBLEM_STRENGTHS, problem_strengths, &solution, &error));
+    REQUIRE_OK(ps_system_solve(frame, method, PROBLEM_STRENGTHS, problem_strengths, &solution, &error));
     memcpy(answer_part(answer, both ? "complex phase" : "phase", all), images[0], (size_t)all * sizeof(double));
     if (both) memcpy(answer_part(answer, "log-amplitude", all), images[1], (size_t)all * sizeof(double));
     memcpy(answer_part(answer, both ? "complex influence" : "influence", PROBLEM_STRENGTHS), sums[1], sizeof sums[1]);
     /* a residual is what is left of the power, and compared relative to it */
     double *residual = answer_part(answer, both ? "complex residual" : "residual", PROBLEM_STRENGTHS + 1);
     memcpy(residual, sums[0], sizeof sums[0]);
-    REQUIRE_OK(run->ops->frame_power(frame, residual + PROBLEM_STRENGTHS, &error));
+    REQUIRE_OK(ps_frame_power(frame, residual + PROBLEM_STRENGTHS, &error));
     free(images[0]);
     free(images[1]);
 }
@@ -134,21 +151,21 @@ static void ask_right_sides(const problem_run *run, ps_frame *frame, problem_ans
     memset(part, 0, (size_t)(desc->n_aliases * 6) * sizeof *part);
     for (int64_t i = 1; i < desc->n_frequencies; i++) {
         double *at = part + 6 * desc->frequencies[i].first_alias;
-        REQUIRE_OK(run->ops->get_right_side(frame, PS_METHOD_PHASE, i, at, NULL, &error));
-        REQUIRE_OK(run->ops->get_right_side(frame, PS_METHOD_COMPLEX, i, at + 2 * desc->frequencies[i].n_aliases, NULL, &error));
+        REQUIRE_OK(ps_frame_get_right_side(frame, PS_METHOD_PHASE, i, at, NULL, &error));
+        REQUIRE_OK(ps_frame_get_right_side(frame, PS_METHOD_COMPLEX, i, at + 2 * desc->frequencies[i].n_aliases, NULL, &error));
     }
 }
 
 void problem_ask(const problem_run *run, ps_frame *frame, problem_answer *answer) {
-    int64_t fine = fine_size(&run->problem->plan.desc);
+    int64_t fine = problem_fine(run->problem);
     *answer = (problem_answer){0};
     ask_solution(run, frame, PS_METHOD_PHASE, answer);
     ask_solution(run, frame, PS_METHOD_COMPLEX, answer);
     ask_right_sides(run, frame, answer);
     double *wave = answer_part(answer, "ssb wave", fine), loss;
-    REQUIRE_OK(run->ops->ssb(frame, PS_SSB_WAVE, NULL, wave, NULL, &error));
+    REQUIRE_OK(ps_frame_ssb(frame, PS_SSB_WAVE, NULL, wave, NULL, &error));
     double *phase = answer_part(answer, "ssb phase", fine);
-    REQUIRE_OK(run->ops->ssb(frame, PS_SSB_PHASE, NULL, phase, &loss, &error));
+    REQUIRE_OK(ps_frame_ssb(frame, PS_SSB_PHASE, NULL, phase, &loss, &error));
     *answer_part(answer, "ssb loss", 1) = loss;
 }
 
@@ -156,10 +173,9 @@ void problem_answer_of(const contract_backend *under_test, const problem *p, con
     problem_run run;
     problem_open(under_test, p, options, NULL, &run);
     ps_frame *frame = problem_frame(&run, PS_U16, p->counts);
-    double dose = problem_dose(&run, frame);
-    REQUIRE_OK(run.ops->frame_reduce(&frame, 1, &dose, &error));
+    problem_reduce(&run, frame);
     problem_ask(&run, frame, answer);
-    run.ops->frame_destroy(frame);
+    ps_frame_destroy(frame);
     problem_close(&run);
 }
 
@@ -174,6 +190,13 @@ void problem_require_same(const contract_backend *b, const char *where, const pr
         double difference = compare(expected->end[i] - begin, found->values + begin, expected->values + begin);
         require_within(b->ops->name, where, expected->name[i], difference, exact ? 0.0 : b->tolerance.images);
     }
+}
+
+void trial_require(const trial *t, ps_frame *frame, const char *where, const problem_answer *expected) {
+    problem_answer found;
+    problem_ask(&t->run, frame, &found);
+    problem_require_same(t->b, where, &found, expected, true);
+    problem_answer_free(&found);
 }
 
 void problem_require_refused(ps_code found, ps_error *error, ps_code code, const char *text) {

@@ -59,9 +59,22 @@ typedef struct {
 void problem_open(const contract_backend *under_test, const problem *p, const ps_backend_options *options, const double *weights,
                   problem_run *run);
 void problem_close(problem_run *run);
+/* A problem and its run on the backend that is a test's state: how most tests begin and end. */
+typedef struct {
+    const contract_backend *b;
+    problem p;
+    problem_run run;
+} trial;
+
+void trial_begin(void **state, const problem_size *size, unsigned seed, trial *t);
+void trial_end(trial *t);
+
 /* A frame with all counts put at once; destroyed by the caller. */
 ps_frame *problem_frame(const problem_run *run, ps_dtype dtype, const void *counts);
 double problem_dose(const problem_run *run, ps_frame *frame);
+/* Reduces a frame at its dose, which is returned. */
+double problem_reduce(const problem_run *run, ps_frame *frame);
+int64_t problem_fine(const problem *p); /* values of an image */
 /* Solves, images and right sides of a reduced frame. */
 void problem_ask(const problem_run *run, ps_frame *frame, problem_answer *answer);
 /* All of the above for one frame. */
@@ -69,6 +82,8 @@ void problem_answer_of(const contract_backend *under_test, const problem *p, con
 /* Fails the test unless found is expected to the last bit (exact), or within the tolerance of images. */
 void problem_require_same(const contract_backend *b, const char *where, const problem_answer *found, const problem_answer *expected,
                           bool exact);
+/* The same of what a reduced frame answers, to the last bit. */
+void trial_require(const trial *t, ps_frame *frame, const char *where, const problem_answer *expected);
 /* Fails the test unless a call ended with `code` and a message that says `text`; clears error. */
 void problem_require_refused(ps_code found, ps_error *error, ps_code code, const char *text);
 void problem_answer_free(problem_answer *answer);

@@ -10,11 +10,13 @@
 
 #include <cmocka.h>
 
+#include "kernels/backend_list.h"
 #include "kernels/histogram.h"
 
 __extension__ typedef __int128 int128;
 
-static const ps_histogram_ops *backends[3];
+enum { MOST_BACKENDS = 8 };
+static const ps_histogram_ops *backends[MOST_BACKENDS];
 static int n_backends;
 
 /* What one case asks for. */
@@ -248,14 +250,14 @@ static void read_all(const histogram_case *c, ps_histogram *histogram, result *r
     int64_t head = c->n_pixels / 3;
     uint64_t low[2];
     int64_t high[2];
-    const ps_histogram_ops *ops = histogram->ops;
     allocate_result(c, r);
-    assert_int_equal(ops->finish(histogram, &error), PS_OK);
-    assert_int_equal(ops->read(histogram, 0, head, r->counts, r->outside, &error), PS_OK);
+    assert_int_equal(ps_histogram_finish(histogram, &error), PS_OK);
+    assert_int_equal(ps_histogram_read(histogram, 0, head, r->counts, r->outside, &error), PS_OK);
     assert_int_equal(
-        ops->read(histogram, head, c->n_pixels - head, r->counts + head * c->n_bins, r->outside + head * PS_EXTRA_SLOTS, &error), PS_OK);
-    assert_int_equal(ops->moments(histogram, &r->moments, &error), PS_OK);
-    assert_int_equal(ops->totals(histogram, low, high, &error), PS_OK);
+        ps_histogram_read(histogram, head, c->n_pixels - head, r->counts + head * c->n_bins, r->outside + head * PS_EXTRA_SLOTS, &error),
+        PS_OK);
+    assert_int_equal(ps_histogram_read_moments(histogram, &r->moments, &error), PS_OK);
+    assert_int_equal(ps_histogram_read_totals(histogram, low, high, &error), PS_OK);
     for (int s = 0; s < 2; s++) r->totals[s] = joined(low[s], high[s]);
 }
 
@@ -281,7 +283,7 @@ static void run_on(const ps_histogram_ops *ops, const histogram_case *c, const p
     ps_histogram_destroy(histogram);
 }
 
-/* Runs a case on every backend; on cuda with each of its kernels. */
+/* Runs a case on every backend; on a device with each of its kernels. */
 static void run_case(histogram_case c) {
     ps_error error = {0};
     ps_histogram_map map;
@@ -295,7 +297,7 @@ static void run_case(histogram_case c) {
     assert_int_equal(code, PS_OK);
     expect(&c, &map, frames, centre, &expected);
     for (int b = 0; b < n_backends; b++) {
-        int n_kernels = strcmp(backends[b]->name, "cuda") == 0 ? 3 : 1;
+        int n_kernels = backends[b]->on_device ? 3 : 1;
         for (int k = 0; k < n_kernels; k++) {
             c.kernel = (ps_histogram_kernel)k;
             run_on(backends[b], &c, &map, frames, centre, &expected);
@@ -402,55 +404,148 @@ static void test_full_counters(void **state) {
     run_case((histogram_case){.dtype = PS_U16, .n_pixels = 3, .n_frames = 140000, .n_bins = 2, .range = {-70000, 70000}, .seed = 31});
 }
 
-static void test_refusals(void **state) {
+/* A small histogram of a backend, and a call that is to be refused. */
+static const ps_histogram_desc small = {.n_pixels = 2, .n_segments = 2, .saturation = INFINITY};
+
+static void require_refused(ps_code found, ps_error *error, const char *text) {
+    assert_int_equal(found, PS_E_ARGUMENT);
+    if (!strstr(error->text, text)) fail_msg("'%s' does not say '%s'", error->text, text);
+    ps_error_clear(error);
+}
+
+static void require_create_refused(const ps_histogram_ops *ops, ps_histogram_desc desc, const ps_histogram_map *map, const char *text) {
+    ps_error error = {0};
+    ps_histogram *histogram = (ps_histogram *)&desc;
+    require_refused(ps_histogram_create(ops, &desc, map, &histogram, &error), &error, text);
+    assert_null(histogram);
+}
+
+/* The small description with one member replaced. */
+#define BAD(member, value, map, text)                     \
+    do {                                                  \
+        ps_histogram_desc desc = small;                   \
+        desc.member = (value);                            \
+        require_create_refused(ops, desc, (map), (text)); \
+    } while (0)
+
+static void test_bad_descriptions(void **state) {
+    (void)state;
+    ps_error error = {0};
+    ps_histogram_map map, centred;
+    ps_histogram *histogram;
+    const double centre[2] = {0, 0.5}, range[2] = {0, 10};
+    assert_int_equal(ps_histogram_map_build(PS_U16, false, 10, range, &map, &error), PS_OK);
+    assert_int_equal(ps_histogram_map_build(PS_U16, true, 10, range, &centred, &error), PS_OK);
+    for (int b = 0; b < n_backends; b++) {
+        const ps_histogram_ops *ops = backends[b];
+        BAD(n_pixels, 0, &map, "0 pixels, expected 1 to");
+        BAD(n_pixels, PS_HISTOGRAM_MAX_PIXELS + 1, &map, "pixels, expected 1 to");
+        BAD(n_segments, 0, &map, "0 segments");
+        BAD(frames_per_batch, PS_HISTOGRAM_MAX_BATCH + 1, &map, "batches of 65536 frames");
+        BAD(saturation, NAN, &map, "saturation is not a number");
+        BAD(kernel, (ps_histogram_kernel)3, &map, "unknown kernel 3");
+        BAD(spill_frames, -1, &map, "-1 frames to a spill");
+        BAD(n_threads, -2, &map, "-2 threads");
+        BAD(device, -1, &map, "device -1");
+        BAD(centre, centre, &centred, "centre of pixel 1 is 0.5");
+        require_create_refused(ops, small, NULL, "the map is NULL");
+        ps_histogram_desc uncentred = small, poor = small;
+        uncentred.centre = centre;
+        poor.memory_budget_bytes = 64;
+        assert_int_equal(ps_histogram_create(ops, &uncentred, &map, &histogram, &error), PS_E_INTERNAL);
+        ps_error_clear(&error);
+        assert_int_equal(ps_histogram_create(ops, &poor, &map, &histogram, &error), PS_E_MEMORY);
+        ps_error_clear(&error);
+    }
+    require_create_refused(NULL, small, &map, "table is NULL");
+    ps_histogram_map_free(&map);
+    ps_histogram_map_free(&centred);
+}
+
+static void test_bad_calls(void **state) {
+    (void)state;
+    for (int b = 0; b < n_backends; b++) {
+        ps_error error = {0};
+        ps_histogram_map map;
+        ps_histogram *h;
+        ps_histogram_moments moments = {0};
+        void *frames;
+        int64_t capacity, high[2];
+        uint64_t counts[20];
+        assert_int_equal(ps_histogram_map_build(PS_U16, false, 10, (double[2]){0, 10}, &map, &error), PS_OK);
+        assert_int_equal(ps_histogram_create(backends[b], &small, &map, &h, &error), PS_OK);
+        require_refused(ps_histogram_commit(h, 1, 0, &error), &error, "commit of 1 frames of at most 0");
+        assert_int_equal(ps_histogram_stage(h, &frames, &capacity, &error), PS_OK);
+        require_refused(ps_histogram_commit(h, capacity + 1, 0, &error), &error, "commit of");
+        require_refused(ps_histogram_commit(h, 0, 2, &error), &error, "to segment 2 of 2");
+        require_refused(ps_histogram_commit(h, -1, 0, &error), &error, "commit of -1 frames");
+        assert_int_equal(ps_histogram_commit(h, 0, 1, &error), PS_OK);
+        require_refused(ps_histogram_commit(h, 1, 1, &error), &error, "commit of 1 frames of at most 0"); /* that buffer is given back */
+        require_refused(ps_histogram_put(h, 3, PS_U16, 1, counts, 0, &error), &error, "1 frames of 3 pixels uint16 put");
+        require_refused(ps_histogram_put(h, 2, PS_U8, 1, counts, 0, &error), &error, "pixels uint8 put");
+        require_refused(ps_histogram_put(h, 2, PS_U16, 1, NULL, 0, &error), &error, "array of frames is NULL");
+        require_refused(ps_histogram_stage(h, NULL, &capacity, &error), &error, "is NULL");
+        require_refused(ps_histogram_read(h, 1, 2, counts, NULL, &error), &error, "read of pixels 1 + 2 of 2");
+        require_refused(ps_histogram_read(h, -1, 1, counts, NULL, &error), &error, "read of pixels -1");
+        require_refused(ps_histogram_read_moments(h, &moments, &error), &error, "array of the moments is NULL");
+        require_refused(ps_histogram_read_totals(h, NULL, high, &error), &error, "array of totals is NULL");
+        require_refused(ps_histogram_finish(NULL, &error), &error, "the histogram is NULL");
+        ps_histogram_destroy(h);
+        ps_histogram_map_free(&map);
+    }
+    ps_histogram_destroy(NULL);
+}
+
+/* Operations that a table may lack. */
+static void test_defaults(void **state) {
     (void)state;
     ps_error error = {0};
     ps_histogram_map map;
-    ps_histogram *histogram;
-    assert_int_equal(ps_histogram_map_build(PS_U16, true, 10, (double[2]){0, 10}, &map, &error), PS_OK);
-    double centre[2] = {0, 0.5};
-    ps_histogram_desc desc = {.n_pixels = 2, .n_segments = 1, .saturation = INFINITY, .centre = centre};
-    assert_int_equal(ps_histogram_create(&ps_histogram_cpu_fast, &desc, &map, &histogram, &error), PS_E_ARGUMENT);
-    assert_non_null(strstr(error.text, "centre of pixel 1 is 0.5"));
-    assert_null(histogram);
-    ps_error_clear(&error);
-    centre[1] = 1;
-    desc.memory_budget_bytes = 64;
-    assert_int_equal(ps_histogram_create(&ps_histogram_cpu_fast, &desc, &map, &histogram, &error), PS_E_MEMORY);
+    ps_histogram *h;
+    ps_histogram_times times = {.fill_s = 1};
+    char name[64];
+    ps_histogram_ops bare = ps_histogram_cpu_fast;
+    bare.finish = NULL, bare.times = NULL, bare.device = NULL, bare.frame_bytes = NULL;
+    assert_int_equal(ps_histogram_map_build(PS_U16, false, 10, (double[2]){0, 10}, &map, &error), PS_OK);
+    assert_int_equal(ps_histogram_create(&bare, &small, &map, &h, &error), PS_OK);
+    assert_int_equal(ps_histogram_finish(h, &error), PS_OK);
+    ps_histogram_read_times(h, &times);
+    assert_true(times.fill_s == 0);
+    ps_histogram_device(h, name, sizeof name);
+    assert_string_equal(name, "cpu-fast");
+    assert_int_equal(ps_histogram_frame_bytes(&bare, &small, &map), 0);
+    assert_true(ps_histogram_frame_bytes(&ps_histogram_cpu_fast, &small, &map) > 0);
+    ps_histogram_destroy(h);
+    bare.stage = NULL;
+    assert_int_equal(ps_histogram_create(&bare, &small, &map, &h, &error), PS_E_INTERNAL);
+    assert_non_null(strstr(error.text, "cpu-fast lacks a required operation"));
     ps_histogram_map_free(&map);
 }
 
-#ifdef PS_WITH_CUDA
-static bool cuda_works(ps_error *error) {
-    ps_histogram_map map;
-    ps_histogram *histogram = NULL;
-    ps_histogram_desc desc = {.n_pixels = 1, .n_segments = 1, .saturation = INFINITY, .frames_per_batch = 1};
-    if (ps_histogram_map_build(PS_U8, false, 1, (double[2]){0, 1}, &map, error) != PS_OK) return false;
-    bool works = ps_histogram_create(&ps_histogram_cuda, &desc, &map, &histogram, error) == PS_OK;
-    ps_histogram_destroy(histogram);
-    ps_histogram_map_free(&map);
-    return works;
+/* Those of kernels/backend_list.h that this machine offers; ends the program when PS_REQUIRE_GPU asks for more. */
+static void find_backends(void) {
+    const ps_backend_entries *list = ps_backend_list();
+    for (int i = 0; i < list->n; i++) {
+        const ps_backend_entry *entry = &list->entries[i];
+        ps_error error = {0};
+        int count;
+        if (ps_backend_entry_devices(entry, &count, &error) == PS_OK) {
+            if (entry->ops->histogram) backends[n_backends++] = entry->ops->histogram;
+            continue;
+        }
+        fprintf(stderr, "%s is left out: %s\n", entry->name, error.text);
+        if (getenv("PS_REQUIRE_GPU")) exit(1);
+    }
 }
-#endif
 
 /* An argument selects tests by pattern, for slow tools around the program. */
 int main(int n_arguments, char **arguments) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_dtype), cmocka_unit_test(test_odd_sizes),          cmocka_unit_test(test_range_edges),
-        cmocka_unit_test(test_many_bins),   cmocka_unit_test(test_batches_and_spills), cmocka_unit_test(test_full_counters),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_every_dtype),      cmocka_unit_test(test_odd_sizes),          cmocka_unit_test(test_range_edges),
+        cmocka_unit_test(test_many_bins),        cmocka_unit_test(test_batches_and_spills), cmocka_unit_test(test_full_counters),
+        cmocka_unit_test(test_bad_descriptions), cmocka_unit_test(test_bad_calls),          cmocka_unit_test(test_defaults),
     };
-    backends[n_backends++] = &ps_histogram_cpu_reference;
-    backends[n_backends++] = &ps_histogram_cpu_fast;
-#ifdef PS_WITH_CUDA
-    ps_error error = {0};
-    if (cuda_works(&error))
-        backends[n_backends++] = &ps_histogram_cuda;
-    else if (getenv("PS_REQUIRE_GPU"))
-        return fprintf(stderr, "PS_REQUIRE_GPU is set, but: %s\n", error.text), 1;
-    else
-        fprintf(stderr, "cuda is left out: %s\n", error.text);
-#endif
+    find_backends();
     if (n_arguments > 1) cmocka_set_test_filter(arguments[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

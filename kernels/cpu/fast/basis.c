@@ -15,8 +15,8 @@ void ps_fast_form_root(const ps_fast_system *system, const ps_fast_batch *batch,
         for (int a = 0; a < batch->n; a++) {
             int64_t frequency = batch->frequency[lane];
             double p = frequency < 0 ? 1.0 : prior[desc->frequencies[frequency].first_alias + a];
-            root[(both ? batch->n + a : a) * PS_FAST_LANES + lane] = sqrt(both ? p * system->scale_phase : p);
-            if (both) root[a * PS_FAST_LANES + lane] = sqrt(p * ratio * system->scale_amplitude);
+            root[(both ? batch->n + a : a) * PS_FAST_LANES + lane] = sqrt(both ? p * system->cpu.scale_phase : p);
+            if (both) root[a * PS_FAST_LANES + lane] = sqrt(p * ratio * system->cpu.scale_amplitude);
         }
 }
 

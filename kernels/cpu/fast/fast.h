@@ -34,17 +34,14 @@ typedef struct {
     double *normal;         /* per batch, packed: N of the complex method, or of the phase method alone */
     double *bases;          /* per batch: packed reflectors and reduced matrix of each method */
     double *diagonal;       /* [2, n_aliases] of N: amplitude, phase */
-    double scale_amplitude, scale_phase;
 } ps_fast_system;
 
-typedef struct {
-    ps_cpu_frame cpu;
-    double *right_amplitude, *right_phase; /* [n_aliases, 2] b; amplitude with the complex method only */
-    double *ssb;                           /* [n_aliases, 2] mean over k of -i times the corrected spectrum (ssb.c) */
-    double ssb_zero;                       /* section 6's zero frequency */
-    double *power;                         /* [n_frequencies] g^H W g */
-} ps_fast_frame;
+PS_CPU_PATH(fast);
 
+/* A frame's sums as pairs of doubles: [n_aliases, 2]. */
+static inline double *ps_fast_pairs(double complex *sums) {
+    return (double *)sums;
+}
 static inline int64_t ps_fast_n_blocks(const ps_fast_system *system) {
     return (system->pixels.n_tiles * PS_FAST_TILE + PS_FAST_BLOCK - 1) / PS_FAST_BLOCK;
 }
@@ -94,7 +91,7 @@ static inline int64_t ps_fast_basis_doubles(int dim) {
 
 /* spectra.c: g of the slots [first, first + n) (whole tiles) of one frame into half: [half-plane, blocks of the chunk][2, width], where
  * `stride` is floats per frequency. */
-ps_code ps_fast_spectra(const ps_fast_frame *frame, int64_t first, int64_t n, int64_t stride, float *half, ps_error *error);
+ps_code ps_fast_spectra(const ps_cpu_frame *frame, int64_t first, int64_t n, int64_t stride, float *half, ps_error *error);
 size_t ps_fast_spectra_bytes(const ps_system_desc *desc); /* scratch of ps_fast_spectra */
 
 /* Workspace that each step needs, for memory_plan.c. */
@@ -102,19 +99,6 @@ size_t ps_fast_reduce_bytes(const ps_system_desc *desc, int64_t n_frames); /* on
 size_t ps_fast_solve_bytes(const ps_system_desc *desc, ps_methods methods);
 size_t ps_fast_ssb_bytes(const ps_system_desc *desc);
 
-ps_code ps_fast_memory_plan(const ps_system_desc *desc, ps_methods methods, ps_dtype dtype, size_t budget_bytes, int64_t max_frames,
-                            ps_memory_plan *plan, ps_error *error);
-ps_code ps_fast_reduce(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error);
-ps_code ps_fast_solve(ps_frame *frame, ps_methods method, int64_t n_strengths, const ps_strength *strengths, const ps_solution *solution,
-                      ps_error *error);
-ps_code ps_fast_ssb(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f32, double *phase_f64, double *loss, ps_error *error);
-
 ps_code ps_fast_batches_init(ps_fast_system *system, ps_error *error);
-
-ps_code ps_fast_get_transfer(ps_system *system, int64_t frequency, double *transfer, ps_error *error);
-ps_code ps_fast_get_normal(ps_system *system, ps_methods method, int64_t frequency, double *normal, ps_error *error);
-ps_code ps_fast_get_eigenvalues(ps_system *system, int64_t frequency, double *eigenvalues, ps_error *error);
-ps_code ps_fast_get_right_side(ps_frame *frame, ps_methods method, int64_t frequency, double *right_side, double *power, ps_error *error);
-ps_code ps_fast_get_spectrum(ps_frame *frame, int64_t frequency, double dose, double *spectrum, ps_error *error);
 
 #endif

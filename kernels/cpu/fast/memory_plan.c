@@ -31,13 +31,6 @@ static size_t system_bytes(const ps_system_desc *desc, ps_methods methods) {
            padded_pixels(desc) * (3 * sizeof(double) + 2 * sizeof(float)) + tiles * 3 * sizeof(float) + sizeof(ps_fast_system);
 }
 
-static size_t frame_bytes(const ps_system_desc *desc, ps_methods methods, ps_dtype dtype) {
-    size_t sums = methods & PS_METHOD_COMPLEX ? 2 : methods & PS_METHOD_PHASE ? 1 : 0;
-    sums += methods & PS_METHOD_SSB ? 1 : 0;
-    return ps_cpu_frame_bytes(desc, dtype) + (size_t)desc->n_aliases * sums * 2 * sizeof(double) +
-           (size_t)desc->n_frequencies * sizeof(double) + sizeof(ps_fast_frame);
-}
-
 static size_t prepare_bytes(const ps_system_desc *desc, ps_methods methods) {
     if (!(methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX))) return 0;
     size_t dim = (size_t)ps_cpu_max_aliases(desc, true) * (methods & PS_METHOD_COMPLEX ? 2 : 1), threads = (size_t)ps_cpu_max_threads();
@@ -65,7 +58,7 @@ static size_t chunk_bytes(const ps_system_desc *desc, int64_t batch, size_t pixe
 
 ps_code ps_fast_memory_plan(const ps_system_desc *desc, ps_methods methods, ps_dtype dtype, size_t budget_bytes, int64_t max_frames,
                             ps_memory_plan *plan, ps_error *error) {
-    size_t system = system_bytes(desc, methods), frame = frame_bytes(desc, methods, dtype), fixed = fixed_bytes(desc, methods);
+    size_t system = system_bytes(desc, methods), frame = ps_cpu_frame_bytes(desc, methods, dtype), fixed = fixed_bytes(desc, methods);
     size_t budget = budget_bytes ? budget_bytes : SIZE_MAX, least = 0;
     for (int64_t batch = max_frames > 1 ? max_frames : 1; batch >= 1; batch--) {
         size_t kept = system + (size_t)batch * frame, scratch = reduce_bytes(desc, batch), pixels = PS_FAST_BLOCK;

@@ -76,19 +76,9 @@ static void normal_of_batch(ps_fast_system *system, const ps_fast_batch *batch, 
     }
 }
 
-static void form_scales(ps_fast_system *system) {
-    const ps_system_desc *desc = &system->cpu.desc;
-    double amplitude = 0.0, phase = 0.0, aliases = 0.0;
-    for (int64_t i = 1; i < desc->n_frequencies; i++) {
-        const ps_frequency *f = &desc->frequencies[i];
-        for (int64_t a = f->first_alias; a < f->first_alias + f->n_aliases; a++) {
-            amplitude += f->multiplicity * system->diagonal[a];
-            phase += f->multiplicity * system->diagonal[desc->n_aliases + a];
-        }
-        aliases += f->multiplicity * (double)f->n_aliases;
-    }
-    system->scale_amplitude = aliases > 0.0 ? amplitude / aliases : 0.0;
-    system->scale_phase = aliases > 0.0 ? phase / aliases : 0.0;
+static double diagonal(const ps_cpu_system *cpu, int64_t frequency, int64_t a, bool of_phase) {
+    const double *kept = ((const ps_fast_system *)cpu)->diagonal + (of_phase ? cpu->desc.n_aliases : 0);
+    return kept[cpu->desc.frequencies[frequency].first_alias + a];
 }
 
 ps_code ps_fast_normal(ps_fast_system *system, ps_error *error) {
@@ -109,8 +99,7 @@ ps_code ps_fast_normal(ps_fast_system *system, ps_error *error) {
     for (int64_t i = 0; i < padded; i++) factor[i] = system->aperture[i] * sqrtf(system->weights[i]);
 #pragma omp parallel for schedule(dynamic) num_threads(n_threads)
     for (int64_t i = 0; i < system->n_batches; i++) normal_of_batch(system, &system->batches[i], factor, &threads[omp_get_thread_num()]);
-    form_scales(system);
-    PS_GO(ps_cpu_scales_require(&system->cpu, system->scale_amplitude, system->scale_phase, error));
+    PS_GO(ps_cpu_system_form_scales(&system->cpu, diagonal, error));
 done:
     for (int i = 0; threads && i < n_threads; i++) {
         ps_cpu_free(threads[i].rows);

@@ -4,7 +4,6 @@
  * and its products with every frame's g. A block's products join the double sums in the order of blocks, whatever the chunks. */
 #include <math.h>
 #include <omp.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "kernels/cpu/fast/fast.h"
@@ -13,7 +12,7 @@
 enum { SUM = 2 * PS_FAST_LANES };
 
 typedef struct {
-    ps_fast_frame *const *frames;
+    ps_cpu_frame *const *frames;
     int64_t n_frames;
     int64_t first_block, n_blocks;
     int64_t stride;       /* floats of one frequency of one frame's spectra */
@@ -71,10 +70,14 @@ static void add_power(const chunk *c, const ps_fast_system *system, int64_t freq
     }
 }
 
-/* sums [n, n_frames] join an array over aliases of each frame, times scale. */
-static void join_sums(const chunk *c, const ps_frequency *f, const double *sums, size_t offset_of_array, double scale) {
+/* An array over aliases that every frame has. */
+typedef enum { RIGHT_AMPLITUDE, RIGHT_PHASE, SSB } target;
+
+/* sums [n, n_frames] join one of each frame's arrays, times scale. */
+static void join_sums(const chunk *c, const ps_frequency *f, const double *sums, target which, double scale) {
     for (int64_t i = 0; i < c->n_frames; i++) {
-        double *to = *(double **)((char *)c->frames[i] + offset_of_array) + 2 * f->first_alias;
+        double complex *const arrays[] = {c->frames[i]->right_amplitude, c->frames[i]->right_phase, c->frames[i]->ssb};
+        double *to = ps_fast_pairs(arrays[which]) + 2 * f->first_alias;
         for (int64_t a = 0; a < f->n_aliases; a++) {
             const double *sum = sums + (a * c->n_frames + i) * SUM;
             to[2 * a] += scale * ps_fast_total(sum);
@@ -103,7 +106,7 @@ static void add_ssb(const chunk *c, const ps_fast_system *system, const ps_frequ
     for (int64_t a = 0; a < f->n_aliases; a++)
         if (!is_dark[a]) system->isa->normalise(width, PS_FAST_GAMMA_FLOOR, rows + a * 2 * width);
     multiply_rows(c, system, f->n_aliases, width, rows, is_dark, s->plain, s->sums);
-    join_sums(c, f, s->sums, offsetof(ps_fast_frame, ssb), 1.0 / (double)system->cpu.desc.n_active);
+    join_sums(c, f, s->sums, SSB, 1.0 / (double)system->cpu.desc.n_active);
 }
 
 static void add_block(const chunk *c, const ps_fast_system *system, int64_t frequency, int64_t block, scratch *s) {
@@ -115,27 +118,17 @@ static void add_block(const chunk *c, const ps_fast_system *system, int64_t freq
     ps_fast_transfer_rows(system, frequency, block, amplitude, system->aperture, s->rows, s->is_dark);
     if (phase && frequency > 0) {
         multiply_rows(c, system, amplitude ? 2 * n : n, width, s->rows, s->is_dark, s->weighted, s->sums);
-        if (amplitude) join_sums(c, f, s->sums, offsetof(ps_fast_frame, right_amplitude), 1.0);
-        join_sums(c, f, s->sums + (amplitude ? n * c->n_frames * SUM : 0), offsetof(ps_fast_frame, right_phase), 1.0);
+        if (amplitude) join_sums(c, f, s->sums, RIGHT_AMPLITUDE, 1.0);
+        join_sums(c, f, s->sums + (amplitude ? n * c->n_frames * SUM : 0), RIGHT_PHASE, 1.0);
     }
     int64_t first = amplitude ? n : 0;
     if (ps_fast_has(system, PS_METHOD_SSB)) add_ssb(c, system, f, width, s->rows + first * 2 * width, s->is_dark + first, s);
 }
 
-static void clear_sums(ps_fast_frame *frame) {
-    const ps_system_desc *desc = &frame->cpu.system->desc;
-    size_t bytes = (size_t)desc->n_aliases * 2 * sizeof(double);
-    if (frame->right_amplitude) memset(frame->right_amplitude, 0, bytes);
-    if (frame->right_phase) memset(frame->right_phase, 0, bytes);
-    if (frame->ssb) memset(frame->ssb, 0, bytes);
-    memset(frame->power, 0, (size_t)desc->n_frequencies * sizeof *frame->power);
-}
-
-/* The image's zero frequency is the mean of all pixels' g(0, k), and kept apart. */
-static void set_ssb_zero(ps_fast_frame *frame) {
-    int64_t alias = ps_cpu_zero_alias(&frame->cpu.system->desc);
-    if (frame->ssb && alias >= 0) frame->ssb[2 * alias] = frame->ssb[2 * alias + 1] = 0.0;
-    frame->ssb_zero = ps_cpu_mean_of_means(&frame->cpu) / frame->cpu.dose;
+/* The image's zero frequency is the mean of all pixels' g(0, k), and kept apart (ssb.c). */
+static void clear_ssb_zero(ps_cpu_frame *frame) {
+    int64_t alias = ps_cpu_zero_alias(&frame->system->desc);
+    if (frame->ssb && alias >= 0) frame->ssb[alias] = 0.0;
 }
 
 static ps_code allocate_scratch(const ps_cpu_system *system, int64_t n_frames, scratch **threads, ps_error *error) {
@@ -162,7 +155,7 @@ static void free_scratch(const ps_cpu_system *system, scratch *threads) {
 }
 
 static ps_code reduce_chunk(const chunk *c, float *spectra, scratch *threads, ps_error *error) {
-    const ps_fast_system *system = (const ps_fast_system *)c->frames[0]->cpu.system;
+    const ps_fast_system *system = (const ps_fast_system *)c->frames[0]->system;
     const ps_system_desc *desc = &system->cpu.desc;
     int64_t half = desc->scan_rows * ps_cpu_half_columns(desc), slots = 0;
     for (int64_t i = 0; i < c->n_blocks; i++) slots += ps_fast_block_width(system, c->first_block + i);
@@ -174,8 +167,8 @@ static ps_code reduce_chunk(const chunk *c, float *spectra, scratch *threads, ps
     return PS_OK;
 }
 
-static ps_code reduce_chunks(ps_fast_frame *const *frames, int64_t n_frames, int64_t chunk_blocks, scratch *threads, ps_error *error) {
-    const ps_fast_system *system = (const ps_fast_system *)frames[0]->cpu.system;
+static ps_code reduce_chunks(ps_cpu_frame *const *frames, int64_t n_frames, int64_t chunk_blocks, scratch *threads, ps_error *error) {
+    const ps_fast_system *system = (const ps_fast_system *)frames[0]->system;
     const ps_system_desc *desc = &system->cpu.desc;
     int64_t half = desc->scan_rows * ps_cpu_half_columns(desc), padded = system->pixels.n_tiles * PS_FAST_TILE;
     int64_t stride = 2 * (chunk_blocks * PS_FAST_BLOCK < padded ? chunk_blocks * PS_FAST_BLOCK : padded);
@@ -193,26 +186,17 @@ done:
 }
 
 ps_code ps_fast_reduce(ps_frame *const *handles, int64_t n_frames, const double *dose, ps_error *error) {
-    PS_TRY(ps_cpu_reduce_require(handles, n_frames, dose, error));
-    if (n_frames == 0) return PS_OK;
-    ps_fast_frame *const *frames = (ps_fast_frame *const *)handles;
-    const ps_cpu_system *system = frames[0]->cpu.system;
+    ps_cpu_frame *const *frames = (ps_cpu_frame *const *)handles;
+    const ps_cpu_system *system = frames[0]->system;
     ps_memory_plan plan;
-    PS_TRY(
-        ps_fast_memory_plan(&system->desc, system->methods, frames[0]->cpu.dtype, system->backend->budget_bytes, n_frames, &plan, error));
+    PS_TRY(ps_fast_memory_plan(&system->desc, system->methods, frames[0]->dtype, system->backend->budget_bytes, n_frames, &plan, error));
     PS_TRY(ps_cpu_batch_require(&plan, n_frames, error));
     ps_code code = PS_OK;
     scratch *threads = NULL;
     PS_GO(allocate_scratch(system, n_frames, &threads, error));
-    for (int64_t i = 0; i < n_frames; i++) {
-        clear_sums(frames[i]);
-        frames[i]->cpu.dose = dose[i];
-    }
+    PS_GO(ps_cpu_frames_begin(handles, n_frames, dose, error));
     PS_GO(reduce_chunks(frames, n_frames, (plan.pixels_per_chunk + PS_FAST_BLOCK - 1) / PS_FAST_BLOCK, threads, error));
-    for (int64_t i = 0; i < n_frames; i++) {
-        set_ssb_zero(frames[i]);
-        frames[i]->cpu.is_reduced = true;
-    }
+    for (int64_t i = 0; i < n_frames; i++) clear_ssb_zero(frames[i]);
 done:
     free_scratch(system, threads);
     return code;

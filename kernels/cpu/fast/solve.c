@@ -3,6 +3,7 @@
  * With A = D0^-1/2 N D0^-1/2 = Q T Q^H and D = mu D0, x = D0^-1/2 Q (T + mu)^-1 Q^H D0^-1/2 b. Strengths of one ratio of amplitude to
  * phase share D0; the ratio 1 is prepared, any other is formed here. The residual is power - (y^H c + mu |y|^2) with c = Q^H D0^-1/2 b
  * and y = (T + mu)^-1 c, and the influence tr((N + D)^-1 N) = dim - mu tr((T + mu)^-1): neither needs x. */
+#include <assert.h>
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -23,7 +24,7 @@ typedef struct {
 
 /* Strengths solved together: one ratio; at most STRENGTHS_PER_PASS when images are wanted. */
 typedef struct {
-    const ps_fast_frame *frame;
+    const ps_cpu_frame *frame;
     ps_methods method;
     double ratio;
     int64_t n;
@@ -49,13 +50,13 @@ size_t ps_fast_solve_bytes(const ps_system_desc *desc, ps_methods methods) {
 
 /* c = D0^-1/2 b of a batch. */
 static void load_right_sides(const pass *p, const ps_fast_batch *batch, scratch *s) {
-    const ps_system_desc *desc = &p->frame->cpu.system->desc;
+    const ps_system_desc *desc = &p->frame->system->desc;
     bool both = p->method == PS_METHOD_COMPLEX;
     for (int lane = 0; lane < LANES; lane++)
         for (int a = 0; a < batch->n; a++) {
             int64_t alias = batch->frequency[lane] < 0 ? -1 : desc->frequencies[batch->frequency[lane]].first_alias + a;
             for (int half = 0; half < (both ? 2 : 1); half++) {
-                const double *b = both && half == 0 ? p->frame->right_amplitude : p->frame->right_phase;
+                const double *b = ps_fast_pairs(both && half == 0 ? p->frame->right_amplitude : p->frame->right_phase);
                 int i = half * batch->n + a;
                 for (int part = 0; part < 2; part++)
                     s->c[(i * 2 + part) * LANES + lane] = alias < 0 ? 0.0 : b[2 * alias + part] / s->root[i * LANES + lane];
@@ -65,7 +66,7 @@ static void load_right_sides(const pass *p, const ps_fast_batch *batch, scratch 
 
 /* x = D0^-1/2 Q y into the arrays over aliases. */
 static void store_solution(const pass *p, const ps_fast_batch *batch, int64_t at, const double *basis, scratch *s) {
-    const ps_fast_system *system = (const ps_fast_system *)p->frame->cpu.system;
+    const ps_fast_system *system = (const ps_fast_system *)p->frame->system;
     const ps_system_desc *desc = &system->cpu.desc;
     bool both = p->method == PS_METHOD_COMPLEX;
     int dim = both ? 2 * batch->n : batch->n;
@@ -83,7 +84,7 @@ static void store_solution(const pass *p, const ps_fast_batch *batch, int64_t at
 
 static void keep_sums(const pass *p, const ps_fast_batch *batch, int64_t at, int64_t which, double mu, const double *explained,
                       const double *trace) {
-    const ps_fast_system *system = (const ps_fast_system *)p->frame->cpu.system;
+    const ps_fast_system *system = (const ps_fast_system *)p->frame->system;
     int dim = p->method == PS_METHOD_COMPLEX ? 2 * batch->n : batch->n;
     double fit = 0.0, influence = 0.0;
     for (int lane = 0; lane < LANES && batch->frequency[lane] >= 0; lane++) {
@@ -97,7 +98,7 @@ static void keep_sums(const pass *p, const ps_fast_batch *batch, int64_t at, int
 
 /* All strengths of the pass at one batch. Returns false when a system is not positive definite. */
 static bool solve_batch(const pass *p, int64_t which, scratch *s) {
-    const ps_fast_system *system = (const ps_fast_system *)p->frame->cpu.system;
+    const ps_fast_system *system = (const ps_fast_system *)p->frame->system;
     const ps_fast_batch *batch = &system->batches[which];
     bool both = p->method == PS_METHOD_COMPLEX, good = true;
     int dim = both ? 2 * batch->n : batch->n;
@@ -112,7 +113,7 @@ static bool solve_batch(const pass *p, int64_t which, scratch *s) {
     load_right_sides(p, batch, s);
     system->isa->to_basis(dim, basis, reduced, s->c);
     for (int64_t at = 0; at < p->n && good; at++) {
-        double mu = p->strengths[p->index[at]].phase * (both ? 1.0 : system->scale_phase);
+        double mu = p->strengths[p->index[at]].phase * (both ? 1.0 : system->cpu.scale_phase);
         good = system->isa->solve_shifted(dim, reduced, mu, s->c, s->y, s->pivots, explained, p->with_influence ? trace : NULL);
         if (!good) break;
         keep_sums(p, batch, at, which, mu, explained, trace);
@@ -122,7 +123,7 @@ static bool solve_batch(const pass *p, int64_t which, scratch *s) {
 }
 
 static ps_code solve_pass(const pass *p, ps_error *error) {
-    const ps_fast_system *system = (const ps_fast_system *)p->frame->cpu.system;
+    const ps_fast_system *system = (const ps_fast_system *)p->frame->system;
     int64_t failed = system->n_batches;
 #pragma omp parallel for schedule(dynamic, 8) num_threads(system->cpu.backend->n_threads) reduction(min : failed)
     for (int64_t i = 0; i < system->n_batches; i++)
@@ -144,7 +145,7 @@ static void write_image(const pass *p, const ps_fast_imager *imager, int64_t at,
 }
 
 static void write_pass(const pass *p, const ps_fast_imager *imager, const ps_solution *solution) {
-    const ps_fast_system *system = (const ps_fast_system *)p->frame->cpu.system;
+    const ps_fast_system *system = (const ps_fast_system *)p->frame->system;
     double power = 0.0;
     for (int64_t i = 1; i < system->cpu.desc.n_frequencies; i++) power += system->cpu.desc.frequencies[i].multiplicity * p->frame->power[i];
     for (int64_t at = 0; at < p->n; at++) {
@@ -162,7 +163,7 @@ static void write_pass(const pass *p, const ps_fast_imager *imager, const ps_sol
 }
 
 static ps_code allocate_threads(pass *p, ps_error *error) {
-    const ps_fast_system *system = (const ps_fast_system *)p->frame->cpu.system;
+    const ps_fast_system *system = (const ps_fast_system *)p->frame->system;
     int64_t dim = ps_cpu_max_aliases(&system->cpu.desc, true) * (p->method == PS_METHOD_COMPLEX ? 2 : 1);
     int n_threads = system->cpu.backend->n_threads;
     p->threads = ps_cpu_allocate_zero((size_t)n_threads, sizeof *p->threads);
@@ -179,7 +180,7 @@ static ps_code allocate_threads(pass *p, ps_error *error) {
 }
 
 static ps_code allocate_pass(pass *p, int64_t most, const ps_solution *solution, ps_error *error) {
-    const ps_fast_system *system = (const ps_fast_system *)p->frame->cpu.system;
+    const ps_fast_system *system = (const ps_fast_system *)p->frame->system;
     const bool wanted[2] = {solution->log_amplitude_f32 || solution->log_amplitude_f64, solution->phase_f32 || solution->phase_f64};
     size_t sums = (size_t)(most * system->n_batches), x = (size_t)(most * system->cpu.desc.n_aliases * 2);
     PS_TRY(allocate_threads(p, error));
@@ -194,7 +195,7 @@ static ps_code allocate_pass(pass *p, int64_t most, const ps_solution *solution,
 }
 
 static void free_pass(pass *p) {
-    for (int i = 0; p->threads && i < p->frame->cpu.system->backend->n_threads; i++) ps_cpu_free(p->threads[i].c);
+    for (int i = 0; p->threads && i < p->frame->system->backend->n_threads; i++) ps_cpu_free(p->threads[i].c);
     ps_cpu_free(p->threads);
     ps_cpu_free(p->explained);
     ps_cpu_free(p->influence);
@@ -222,9 +223,9 @@ static void choose_strengths(pass *p, int64_t n_strengths, int64_t most, uint8_t
 
 ps_code ps_fast_solve(ps_frame *handle, ps_methods method, int64_t n_strengths, const ps_strength *strengths, const ps_solution *solution,
                       ps_error *error) {
-    const ps_fast_frame *frame = (const ps_fast_frame *)handle;
-    PS_TRY(ps_cpu_solve_require(&frame->cpu, method, n_strengths, strengths, solution, error));
-    const ps_cpu_system *system = frame->cpu.system;
+    const ps_cpu_frame *frame = (const ps_cpu_frame *)handle;
+    assert(handle->is_reduced && n_strengths > 0);
+    const ps_cpu_system *system = frame->system;
     bool images = solution->phase_f32 || solution->phase_f64 || solution->log_amplitude_f32 || solution->log_amplitude_f64;
     int64_t most = images && n_strengths > STRENGTHS_PER_PASS ? STRENGTHS_PER_PASS : n_strengths;
     pass p = {.frame = frame, .method = method, .strengths = strengths, .with_influence = solution->influence != NULL};

@@ -18,11 +18,11 @@ size_t ps_fast_spectra_bytes(const ps_system_desc *desc) {
 }
 
 /* to: floats of slot `slot` of the first frequency; the imaginary plane follows at `width`. spectra: [TILE, apart]. */
-static void scatter(const ps_fast_frame *frame, int64_t slot, int64_t n, const float complex *spectra, int64_t apart, int64_t stride,
+static void scatter(const ps_cpu_frame *frame, int64_t slot, int64_t n, const float complex *spectra, int64_t apart, int64_t stride,
                     int64_t width, float *to) {
-    const ps_system_desc *desc = &frame->cpu.system->desc;
+    const ps_system_desc *desc = &frame->system->desc;
     int64_t half = desc->scan_rows * ps_cpu_half_columns(desc);
-    float scale = (float)(1.0 / ((double)ps_cpu_positions(desc) * frame->cpu.dose));
+    float scale = (float)(1.0 / ((double)ps_cpu_positions(desc) * frame->dose));
     for (int64_t i = 0; i < half; i++)
         for (int64_t p = 0; p < PS_FAST_TILE; p++) {
             float complex value = p < n ? spectra[p * apart + i] : 0.0f;
@@ -30,23 +30,23 @@ static void scatter(const ps_fast_frame *frame, int64_t slot, int64_t n, const f
             to[i * stride + width + p] = scale * cimagf(value);
         }
     for (int64_t p = 0; p < n; p++) {
-        to[p] = (float)(frame->cpu.mean[slot + p] / frame->cpu.dose);
+        to[p] = (float)(frame->mean[slot + p] / frame->dose);
         to[width + p] = 0.0f;
     }
 }
 
-static void transform_tile(const ps_fast_frame *frame, int64_t slot, const ps_fast_dft *dft, int64_t stride, int64_t width, float *scratch,
+static void transform_tile(const ps_cpu_frame *frame, int64_t slot, const ps_fast_dft *dft, int64_t stride, int64_t width, float *scratch,
                            float *to) {
-    int64_t left = frame->cpu.system->desc.n_active - slot, n = left < PS_FAST_TILE ? left : PS_FAST_TILE;
+    int64_t left = frame->system->desc.n_active - slot, n = left < PS_FAST_TILE ? left : PS_FAST_TILE;
     float complex *spectra = (float complex *)(scratch + PS_FAST_TILE * dft->scan_stride);
     float *spare = (float *)(spectra + PS_FAST_TILE * dft->half_stride);
-    ps_cpu_scans_f32(&frame->cpu, slot, n, true, dft->scan_stride, scratch);
+    ps_cpu_scans_f32(frame, slot, n, true, dft->scan_stride, scratch);
     for (int64_t p = 0; p < n; p++) ps_fast_dft_run(dft, scratch + p * dft->scan_stride, spectra + p * dft->half_stride, spare);
     scatter(frame, slot, n, spectra, dft->half_stride, stride, width, to);
 }
 
-ps_code ps_fast_spectra(const ps_fast_frame *frame, int64_t first, int64_t n, int64_t stride, float *half, ps_error *error) {
-    const ps_fast_system *system = (const ps_fast_system *)frame->cpu.system;
+ps_code ps_fast_spectra(const ps_cpu_frame *frame, int64_t first, int64_t n, int64_t stride, float *half, ps_error *error) {
+    const ps_fast_system *system = (const ps_fast_system *)frame->system;
     int n_threads = system->cpu.backend->n_threads;
     size_t per_thread = thread_floats(&system->cpu.desc);
     ps_fast_dft dft = {0};

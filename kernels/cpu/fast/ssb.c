@@ -3,6 +3,7 @@
  * u = -i times the corrected spectrum is what is kept: gamma(-q) = -conj(gamma(q)), so that u(-q) = conj(u(q)) and the corrected wave is
  * w0 + i V, w0 the zero frequency and V a real image. Fine Nyquist lines add an image R: wave = w0 - R + i V, R the imaginary part of
  * u's transform, which two lines make (images.h). Without w0 in the transform, its rounding errors are those of the contrast. */
+#include <assert.h>
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -10,13 +11,6 @@
 #include "kernels/cpu/fast/fast.h"
 #include "kernels/cpu/fast/images.h"
 #include "kernels/cpu/memory.h"
-
-static void write_phase(int64_t n, const double *phase, float *f32, double *f64) {
-    for (int64_t i = 0; i < n; i++) {
-        if (f32) f32[i] = (float)phase[i];
-        if (f64) f64[i] = phase[i];
-    }
-}
 
 /* One image's phase, atan2(V, w0 - R), and its square join the sums. real: [fine_columns] of every thread, scratch. */
 static void add_image(const ps_fast_system *system, double zero, const float *image, ps_fast_lines lines, float *real, double *sums,
@@ -34,7 +28,7 @@ static void add_image(const ps_fast_system *system, double zero, const float *im
 }
 
 typedef struct {
-    const ps_fast_frame *frame;
+    const ps_cpu_frame *frame;
     double zero;            /* w0 */
     ps_fast_imager imager;  /* memory for as many images as go together */
     float *real;            /* [n_threads, fine_columns] */
@@ -42,20 +36,20 @@ typedef struct {
 } estimate;
 
 static ps_code estimate_wave(estimate *e, ps_error *error) {
-    const ps_system_desc *desc = &e->frame->cpu.system->desc;
+    const ps_system_desc *desc = &e->frame->system->desc;
     float *u = ps_cpu_allocate((size_t)(2 * desc->n_aliases), sizeof *u);
     if (!u) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %lld coefficients", (long long)desc->n_aliases);
-    for (int64_t i = 0; i < 2 * desc->n_aliases; i++) u[i] = (float)e->frame->ssb[i];
+    for (int64_t i = 0; i < 2 * desc->n_aliases; i++) u[i] = (float)ps_fast_pairs(e->frame->ssb)[i];
     const float *image = ps_fast_image(&e->imager, 0, u, 1);
     ps_fast_lines lines = ps_fast_nyquist(&e->imager, 0, u, 1);
-    add_image((const ps_fast_system *)e->frame->cpu.system, e->zero, image, lines, e->real, e->sums, e->squares);
+    add_image((const ps_fast_system *)e->frame->system, e->zero, image, lines, e->real, e->sums, e->squares);
     ps_cpu_free(u);
     return PS_OK;
 }
 
 /* u of every alias at one tile of pixels: [n_aliases, 2, TILE]; spectra: [half-plane, stride] of the tile's chunk, at the tile. */
-static void correct_tile(const ps_fast_frame *frame, int64_t tile, const float *spectra, int64_t stride, int64_t plane, float *u) {
-    const ps_fast_system *system = (const ps_fast_system *)frame->cpu.system;
+static void correct_tile(const ps_cpu_frame *frame, int64_t tile, const float *spectra, int64_t stride, int64_t plane, float *u) {
+    const ps_fast_system *system = (const ps_fast_system *)frame->system;
     const ps_system_desc *desc = &system->cpu.desc;
 #pragma omp parallel for schedule(dynamic, 64) num_threads(system->cpu.backend->n_threads)
     for (int64_t i = 0; i < desc->n_frequencies; i++) {
@@ -83,7 +77,7 @@ static void correct_tile(const ps_fast_frame *frame, int64_t tile, const float *
 
 /* Images of the tile's pixels, as many at a time as there are threads; sums are joined pixel by pixel, so in a fixed order. */
 static void add_tile(estimate *e, int64_t n_pixels, const float *u) {
-    const ps_fast_system *system = (const ps_fast_system *)e->frame->cpu.system;
+    const ps_fast_system *system = (const ps_fast_system *)e->frame->system;
     int n_threads = system->cpu.backend->n_threads;
     const float *images[PS_FAST_TILE] = {NULL};
     ps_fast_lines lines[PS_FAST_TILE] = {{0}};
@@ -101,7 +95,7 @@ static void add_tile(estimate *e, int64_t n_pixels, const float *u) {
 
 /* The phase estimator goes block by block through the pixels: g of a block, then tile by tile. */
 static ps_code estimate_phases(estimate *e, ps_error *error) {
-    const ps_fast_system *system = (const ps_fast_system *)e->frame->cpu.system;
+    const ps_fast_system *system = (const ps_fast_system *)e->frame->system;
     const ps_system_desc *desc = &system->cpu.desc;
     int64_t half = desc->scan_rows * ps_cpu_half_columns(desc), most = ps_fast_block_width(system, 0);
     ps_code code = PS_OK;
@@ -126,7 +120,7 @@ done:
 
 /* sums become means over the pixels; returns the image mean of the variance. */
 static double finish_phases(const estimate *e, int64_t n) {
-    double loss = 0.0, pixels = (double)e->frame->cpu.system->desc.n_active;
+    double loss = 0.0, pixels = (double)e->frame->system->desc.n_active;
     for (int64_t i = 0; i < n; i++) {
         e->sums[i] /= pixels;
         loss += e->squares[i] / pixels - e->sums[i] * e->sums[i];
@@ -146,12 +140,12 @@ size_t ps_fast_ssb_bytes(const ps_system_desc *desc) {
 }
 
 ps_code ps_fast_ssb(ps_frame *handle, ps_ssb_estimator estimator, float *phase_f32, double *phase_f64, double *loss, ps_error *error) {
-    const ps_fast_frame *frame = (const ps_fast_frame *)handle;
-    PS_TRY(ps_cpu_frame_require(&frame->cpu, PS_METHOD_SSB, error));
-    const ps_cpu_system *system = frame->cpu.system;
+    const ps_cpu_frame *frame = (const ps_cpu_frame *)handle;
+    assert(handle->is_reduced);
+    const ps_cpu_system *system = frame->system;
     size_t n = (size_t)(ps_cpu_fine_rows(&system->desc) * ps_cpu_fine_columns(&system->desc));
     int round = system->backend->n_threads < PS_FAST_TILE ? system->backend->n_threads : PS_FAST_TILE;
-    estimate e = {.frame = frame, .zero = frame->ssb_zero};
+    estimate e = {.frame = frame, .zero = ps_cpu_mean_of_means(frame) / frame->dose};
     ps_code code = PS_OK;
     PS_GO(ps_fast_imager_init(&system->desc, round, &e.imager, error));
     e.real = ps_cpu_allocate((size_t)(system->backend->n_threads * ps_cpu_fine_columns(&system->desc)), sizeof *e.real);
@@ -167,7 +161,7 @@ ps_code ps_fast_ssb(ps_frame *handle, ps_ssb_estimator estimator, float *phase_f
         double variance = finish_phases(&e, (int64_t)n);
         if (loss) *loss = variance;
     }
-    write_phase((int64_t)n, e.sums, phase_f32, phase_f64);
+    ps_cpu_write_image((int64_t)n, e.sums, phase_f32, phase_f64);
 done:
     ps_fast_imager_release(&e.imager);
     ps_cpu_free(e.real);

@@ -1,11 +1,9 @@
-#include <string.h>
-
 #include "kernels/cpu/memory.h"
 #include "kernels/cpu/reference/reference.h"
 
 ps_code ps_reference_get_transfer(ps_system *handle, int64_t frequency, double *transfer, ps_error *error) {
+    (void)error;
     const ps_reference_system *system = (const ps_reference_system *)handle;
-    PS_TRY(ps_cpu_frequency_require(&system->cpu, frequency, error));
     const ps_frequency *f = &system->cpu.desc.frequencies[frequency];
     int64_t active = system->cpu.desc.n_active;
     double complex *out = (double complex *)transfer;
@@ -16,9 +14,8 @@ ps_code ps_reference_get_transfer(ps_system *handle, int64_t frequency, double *
 }
 
 ps_code ps_reference_get_normal(ps_system *handle, ps_methods method, int64_t frequency, double *normal, ps_error *error) {
+    (void)error;
     const ps_reference_system *system = (const ps_reference_system *)handle;
-    PS_TRY(ps_cpu_frequency_require(&system->cpu, frequency, error));
-    PS_TRY(ps_cpu_system_require(&system->cpu, method, error));
     int64_t stored = ps_reference_dim(system, frequency), n = system->cpu.desc.frequencies[frequency].n_aliases;
     int64_t dim = method == PS_METHOD_COMPLEX ? 2 * n : n, first = stored - dim;
     const double complex *from = system->normal + system->normal_offset[frequency];
@@ -29,32 +26,16 @@ ps_code ps_reference_get_normal(ps_system *handle, ps_methods method, int64_t fr
 }
 
 ps_code ps_reference_get_eigenvalues(ps_system *handle, int64_t frequency, double *eigenvalues, ps_error *error) {
+    (void)error;
     const ps_reference_system *system = (const ps_reference_system *)handle;
-    PS_TRY(ps_cpu_frequency_require(&system->cpu, frequency, error));
-    PS_TRY(ps_cpu_system_require(&system->cpu, PS_METHOD_PHASE, error));
     const ps_frequency *f = &system->cpu.desc.frequencies[frequency];
     for (int64_t a = 0; a < f->n_aliases; a++) eigenvalues[a] = frequency == 0 ? 0.0 : system->eigenvalues[f->first_alias + a];
-    return PS_OK;
-}
-
-ps_code ps_reference_get_right_side(ps_frame *handle, ps_methods method, int64_t frequency, double *right_side, double *power,
-                                    ps_error *error) {
-    const ps_reference_frame *frame = (const ps_reference_frame *)handle;
-    PS_TRY(ps_cpu_frequency_require(frame->cpu.system, frequency, error));
-    PS_TRY(ps_cpu_frame_require(&frame->cpu, method, error));
-    const ps_frequency *f = &frame->cpu.system->desc.frequencies[frequency];
-    double complex *out = (double complex *)right_side;
-    size_t bytes = (size_t)f->n_aliases * sizeof *out;
-    if (method == PS_METHOD_COMPLEX) memcpy(out, frame->right_amplitude + f->first_alias, bytes);
-    memcpy(out + (method == PS_METHOD_COMPLEX ? f->n_aliases : 0), frame->right_phase + f->first_alias, bytes);
-    if (power) *power = frame->power[frequency];
     return PS_OK;
 }
 
 ps_code ps_reference_get_spectrum(ps_frame *handle, int64_t frequency, double dose, double *spectrum, ps_error *error) {
     ps_cpu_frame *frame = (ps_cpu_frame *)handle;
     const ps_system_desc *desc = &frame->system->desc;
-    PS_TRY(ps_cpu_frequency_require(frame->system, frequency, error));
     PS_TRY(ps_cpu_frame_ensure_means(frame, error));
     bool conjugate;
     int64_t index = ps_cpu_half_index(desc, &desc->frequencies[frequency], &conjugate);
@@ -68,21 +49,4 @@ ps_code ps_reference_get_spectrum(ps_frame *handle, int64_t frequency, double do
 done:
     ps_cpu_free(half);
     return code;
-}
-
-ps_code ps_reference_frame_power(ps_frame *handle, double *power, ps_error *error) {
-    const ps_reference_frame *frame = (const ps_reference_frame *)handle;
-    PS_TRY(ps_cpu_frame_require(&frame->cpu, 0, error));
-    *power = 0.0;
-    for (int64_t i = 1; i < frame->cpu.system->desc.n_frequencies; i++)
-        *power += frame->cpu.system->desc.frequencies[i].multiplicity * frame->power[i];
-    return PS_OK;
-}
-
-ps_code ps_reference_system_scales(ps_system *handle, ps_methods method, double *amplitude, double *phase, ps_error *error) {
-    const ps_reference_system *system = (const ps_reference_system *)handle;
-    PS_TRY(ps_cpu_system_require(&system->cpu, method, error));
-    if (amplitude) *amplitude = method == PS_METHOD_COMPLEX ? system->scale_amplitude : system->scale_phase;
-    if (phase) *phase = system->scale_phase;
-    return PS_OK;
 }

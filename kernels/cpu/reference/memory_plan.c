@@ -17,13 +17,6 @@ static size_t system_bytes(const ps_system_desc *desc, ps_methods methods) {
            (size_t)desc->n_aliases * sizeof(double);
 }
 
-static size_t frame_bytes(const ps_system_desc *desc, ps_methods methods, ps_dtype dtype) {
-    size_t sums = methods & PS_METHOD_COMPLEX ? 2 : methods & PS_METHOD_PHASE ? 1 : 0;
-    sums += methods & PS_METHOD_SSB ? 1 : 0;
-    return sizeof(ps_reference_frame) + ps_cpu_frame_bytes(desc, dtype) + (size_t)desc->n_aliases * sums * sizeof(double complex) +
-           (size_t)desc->n_frequencies * sizeof(double);
-}
-
 /* Workspace of preparing, solving and imaging: what does not grow with the chunk. */
 static size_t fixed_bytes(const ps_system_desc *desc) {
     size_t threads = (size_t)ps_cpu_max_threads(), dim = 2 * (size_t)ps_cpu_max_aliases(desc, true);
@@ -50,7 +43,7 @@ static size_t scan_bytes(const ps_system_desc *desc) {
 
 ps_code ps_reference_memory_plan(const ps_system_desc *desc, ps_methods methods, ps_dtype dtype, size_t budget_bytes, int64_t max_frames,
                                  ps_memory_plan *plan, ps_error *error) {
-    size_t system = system_bytes(desc, methods), frame = frame_bytes(desc, methods, dtype), fixed = fixed_bytes(desc);
+    size_t system = system_bytes(desc, methods), frame = ps_cpu_frame_bytes(desc, methods, dtype), fixed = fixed_bytes(desc);
     size_t scans = scan_bytes(desc), budget = budget_bytes ? budget_bytes : SIZE_MAX;
     for (int64_t batch = max_frames > 1 ? max_frames : 1; batch >= 1; batch--) {
         size_t kept = system + (size_t)batch * frame, pixel = pixel_bytes(desc, (size_t)batch);

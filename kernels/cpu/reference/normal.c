@@ -34,21 +34,10 @@ static void normal_of_frequency(ps_reference_system *system, int64_t frequency, 
         for (int64_t b = 0; b < a; b++) normal[a + b * dim] = conj(normal[b + a * dim]);
 }
 
-/* Section 5: the mean of the diagonal over all aliases of the full plane but zero. */
-static void form_scales(ps_reference_system *system) {
-    double amplitude = 0.0, phase = 0.0, aliases = 0.0;
-    for (int64_t i = 1; i < system->cpu.desc.n_frequencies; i++) {
-        const ps_frequency *f = &system->cpu.desc.frequencies[i];
-        const double complex *normal = system->normal + system->normal_offset[i];
-        int64_t dim = ps_reference_dim(system, i), n = f->n_aliases;
-        for (int64_t a = 0; a < n; a++) {
-            amplitude += f->multiplicity * creal(normal[a + a * dim]);
-            phase += f->multiplicity * creal(normal[(dim - n + a) * (dim + 1)]);
-        }
-        aliases += f->multiplicity * (double)n;
-    }
-    system->scale_amplitude = aliases > 0.0 ? amplitude / aliases : 0.0;
-    system->scale_phase = aliases > 0.0 ? phase / aliases : 0.0;
+static double diagonal(const ps_cpu_system *cpu, int64_t frequency, int64_t a, bool of_phase) {
+    const ps_reference_system *system = (const ps_reference_system *)cpu;
+    int64_t dim = ps_reference_dim(system, frequency), i = of_phase ? dim - cpu->desc.frequencies[frequency].n_aliases + a : a;
+    return creal(system->normal[system->normal_offset[frequency] + i * (dim + 1)]);
 }
 
 ps_code ps_reference_normal(ps_reference_system *system, ps_error *error) {
@@ -60,6 +49,5 @@ ps_code ps_reference_normal(ps_reference_system *system, ps_error *error) {
 #pragma omp parallel for schedule(dynamic) num_threads(n_threads)
     for (int64_t i = 1; i < desc->n_frequencies; i++) normal_of_frequency(system, i, matrices + (size_t)omp_get_thread_num() * per_thread);
     ps_cpu_free(matrices);
-    form_scales(system);
-    return ps_cpu_scales_require(&system->cpu, system->scale_amplitude, system->scale_phase, error);
+    return ps_cpu_system_form_scales(&system->cpu, diagonal, error);
 }

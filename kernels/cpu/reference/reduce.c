@@ -7,9 +7,9 @@
 
 /* What one chunk of pixels adds to one alias of one frame: b, and section 6's corrected spectra. Pixel follows pixel in the sums,
  * so that chunks do not show. g: [n]. */
-static void add_alias(ps_reference_frame *frame, int64_t alias, int64_t first, int64_t n, const double complex *amplitude,
+static void add_alias(ps_cpu_frame *frame, int64_t alias, int64_t first, int64_t n, const double complex *amplitude,
                       const double complex *phase, const double complex *g) {
-    const double *weights = frame->cpu.system->weights + first;
+    const double *weights = frame->system->weights + first;
     for (int64_t i = 0; i < n; i++) {
         double complex gamma = -I * phase[i];
         if (frame->right_amplitude) frame->right_amplitude[alias] += weights[i] * conj(amplitude[i]) * g[i];
@@ -27,7 +27,7 @@ static void gather_frequency(const ps_system_desc *desc, const ps_frequency *f, 
 }
 
 typedef struct {
-    ps_reference_frame **frames;
+    ps_cpu_frame **frames;
     int64_t n_frames;
     int64_t first, n;              /* pixels */
     const double complex *spectra; /* [n_frames, n, half] */
@@ -35,7 +35,7 @@ typedef struct {
 
 /* scratch: [2 + n_frames, n] */
 static void add_frequency(const chunk *c, int64_t frequency, double complex *scratch) {
-    const ps_reference_system *system = (const ps_reference_system *)c->frames[0]->cpu.system;
+    const ps_reference_system *system = (const ps_reference_system *)c->frames[0]->system;
     const ps_system_desc *desc = &system->cpu.desc;
     const ps_frequency *f = &desc->frequencies[frequency];
     int64_t half = desc->scan_rows * ps_cpu_half_columns(desc);
@@ -51,38 +51,28 @@ static void add_frequency(const chunk *c, int64_t frequency, double complex *scr
     }
 }
 
-static void clear_sums(ps_reference_frame *frame) {
-    const ps_system_desc *desc = &frame->cpu.system->desc;
-    size_t bytes = (size_t)desc->n_aliases * sizeof(double complex);
-    if (frame->right_amplitude) memset(frame->right_amplitude, 0, bytes);
-    if (frame->right_phase) memset(frame->right_phase, 0, bytes);
-    if (frame->ssb) memset(frame->ssb, 0, bytes);
-    memset(frame->power, 0, (size_t)desc->n_frequencies * sizeof *frame->power);
-}
-
 /* Section 6: means over the pixels; the image's zero frequency is the mean of all pixels' g(0, k) = mean counts / dose. */
-static void finish_frame(ps_reference_frame *frame) {
-    const ps_system_desc *desc = &frame->cpu.system->desc;
+static void finish_frame(ps_cpu_frame *frame) {
+    const ps_system_desc *desc = &frame->system->desc;
     int64_t zero = ps_cpu_zero_alias(desc);
     for (int64_t alias = 0; frame->ssb && alias < desc->n_aliases; alias++) frame->ssb[alias] /= (double)desc->n_active;
-    if (frame->ssb && zero >= 0) frame->ssb[zero] = ps_cpu_mean_of_means(&frame->cpu) / frame->cpu.dose;
-    frame->cpu.is_reduced = true;
+    if (frame->ssb && zero >= 0) frame->ssb[zero] = ps_cpu_mean_of_means(frame) / frame->dose;
 }
 
 static ps_code reduce_chunk(chunk *c, double complex *spectra, double complex *scratch, ps_error *error) {
-    const ps_cpu_system *system = c->frames[0]->cpu.system;
+    const ps_cpu_system *system = c->frames[0]->system;
     int64_t half = system->desc.scan_rows * ps_cpu_half_columns(&system->desc);
     for (int64_t i = 0; i < c->n_frames; i++)
-        PS_TRY(ps_reference_spectra(&c->frames[i]->cpu, c->first, c->n, c->frames[i]->cpu.dose, spectra + i * c->n * half, error));
+        PS_TRY(ps_reference_spectra(c->frames[i], c->first, c->n, c->frames[i]->dose, spectra + i * c->n * half, error));
     c->spectra = spectra;
 #pragma omp parallel for schedule(dynamic) num_threads(system->backend->n_threads)
     for (int64_t i = 0; i < system->desc.n_frequencies; i++) add_frequency(c, i, scratch + omp_get_thread_num() * (2 + c->n_frames) * c->n);
     return PS_OK;
 }
 
-static ps_code reduce_chunks(ps_reference_frame **frames, int64_t n_frames, int64_t pixels, double complex *spectra,
-                             double complex *scratch, ps_error *error) {
-    int64_t active = frames[0]->cpu.system->desc.n_active;
+static ps_code reduce_chunks(ps_cpu_frame **frames, int64_t n_frames, int64_t pixels, double complex *spectra, double complex *scratch,
+                             ps_error *error) {
+    int64_t active = frames[0]->system->desc.n_active;
     for (int64_t first = 0; first < active; first += pixels) {
         chunk c = {.frames = frames, .n_frames = n_frames, .first = first, .n = active - first < pixels ? active - first : pixels};
         PS_TRY(reduce_chunk(&c, spectra, scratch, error));
@@ -92,13 +82,11 @@ static ps_code reduce_chunks(ps_reference_frame **frames, int64_t n_frames, int6
 }
 
 ps_code ps_reference_reduce(ps_frame *const *handles, int64_t n_frames, const double *dose, ps_error *error) {
-    PS_TRY(ps_cpu_reduce_require(handles, n_frames, dose, error));
-    if (n_frames == 0) return PS_OK;
-    ps_reference_frame **frames = (ps_reference_frame **)handles;
-    const ps_cpu_system *system = frames[0]->cpu.system;
+    ps_cpu_frame **frames = (ps_cpu_frame **)handles;
+    const ps_cpu_system *system = frames[0]->system;
     const ps_system_desc *desc = &system->desc;
     ps_memory_plan plan;
-    PS_TRY(ps_reference_memory_plan(desc, system->methods, frames[0]->cpu.dtype, system->backend->budget_bytes, n_frames, &plan, error));
+    PS_TRY(ps_reference_memory_plan(desc, system->methods, frames[0]->dtype, system->backend->budget_bytes, n_frames, &plan, error));
     PS_TRY(ps_cpu_batch_require(&plan, n_frames, error));
     size_t half = (size_t)(desc->scan_rows * ps_cpu_half_columns(desc)), n = (size_t)plan.pixels_per_chunk, batch = (size_t)n_frames;
     ps_code code = PS_OK;
@@ -106,10 +94,7 @@ ps_code ps_reference_reduce(ps_frame *const *handles, int64_t n_frames, const do
     double complex *scratch = ps_cpu_allocate((size_t)system->backend->n_threads * (2 + batch) * n, sizeof *scratch);
     PS_GO_ALLOC(error, spectra);
     PS_GO_ALLOC(error, scratch);
-    for (int64_t i = 0; i < n_frames; i++) {
-        clear_sums(frames[i]);
-        frames[i]->cpu.dose = dose[i];
-    }
+    PS_GO(ps_cpu_frames_begin(handles, n_frames, dose, error));
     PS_GO(reduce_chunks(frames, n_frames, plan.pixels_per_chunk, spectra, scratch, error));
 done:
     ps_cpu_free(spectra);

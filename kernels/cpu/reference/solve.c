@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <lapacke.h>
 #include <math.h>
 #include <omp.h>
@@ -24,12 +25,12 @@ static double complex dot(int64_t n, const double complex *a, const double compl
 }
 
 /* Section 5: x = (N + mu scale prior)^-1 b in the eigenbasis V, lambda of prior^-1/2 N prior^-1/2. */
-static sums solve_phase(const ps_reference_frame *frame, int64_t frequency, double strength, scratch *s) {
-    const ps_reference_system *system = (const ps_reference_system *)frame->cpu.system;
+static sums solve_phase(const ps_cpu_frame *frame, int64_t frequency, double strength, scratch *s) {
+    const ps_reference_system *system = (const ps_reference_system *)frame->system;
     const ps_frequency *f = &system->cpu.desc.frequencies[frequency];
     const double *prior = system->cpu.desc.prior_phase + f->first_alias, *lambda = system->eigenvalues + f->first_alias;
     const double complex *vectors = system->eigenvectors + system->basis_offset[frequency], *b = frame->right_phase + f->first_alias;
-    double mu = strength * system->scale_phase;
+    double mu = strength * system->cpu.scale_phase;
     int64_t n = f->n_aliases;
     sums out = {.residual = frame->power[frequency]};
     memset(s->x, 0, (size_t)n * sizeof *s->x);
@@ -52,9 +53,9 @@ static int form_influence(int64_t dim, const double complex *normal, scratch *s,
     return info;
 }
 
-static int solve_complex(const ps_reference_frame *frame, int64_t frequency, const ps_strength *strength, bool with_influence, scratch *s,
+static int solve_complex(const ps_cpu_frame *frame, int64_t frequency, const ps_strength *strength, bool with_influence, scratch *s,
                          sums *out) {
-    const ps_reference_system *system = (const ps_reference_system *)frame->cpu.system;
+    const ps_reference_system *system = (const ps_reference_system *)frame->system;
     const ps_frequency *f = &system->cpu.desc.frequencies[frequency];
     const double *prior = system->cpu.desc.prior_complex + f->first_alias;
     const double complex *normal = system->normal + system->normal_offset[frequency];
@@ -65,8 +66,8 @@ static int solve_complex(const ps_reference_frame *frame, int64_t frequency, con
     memcpy(s->x, frame->right_amplitude + f->first_alias, (size_t)n * sizeof *s->x);
     memcpy(s->x + n, frame->right_phase + f->first_alias, (size_t)n * sizeof *s->x);
     for (int64_t a = 0; a < n; a++) {
-        s->factor[a * (dim + 1)] += strength->amplitude * system->scale_amplitude * prior[a];
-        s->factor[(n + a) * (dim + 1)] += strength->phase * system->scale_phase * prior[a];
+        s->factor[a * (dim + 1)] += strength->amplitude * system->cpu.scale_amplitude * prior[a];
+        s->factor[(n + a) * (dim + 1)] += strength->phase * system->cpu.scale_phase * prior[a];
     }
     int info = LAPACKE_zpotrf(LAPACK_COL_MAJOR, 'U', (int)dim, s->factor, (int)dim);
     if (info == 0) info = LAPACKE_zpotrs(LAPACK_COL_MAJOR, 'U', (int)dim, 1, s->factor, (int)dim, s->x, (int)dim);
@@ -91,7 +92,7 @@ static void place(const ps_system_desc *desc, const ps_frequency *f, const doubl
 }
 
 typedef struct {
-    const ps_reference_frame *frame;
+    const ps_cpu_frame *frame;
     ps_methods method;
     bool with_influence;
     scratch *threads;         /* [n_threads] */
@@ -100,9 +101,9 @@ typedef struct {
 } work;
 
 static ps_code solve_strength(const work *w, const ps_strength *strength, ps_error *error) {
-    const ps_system_desc *desc = &w->frame->cpu.system->desc;
+    const ps_system_desc *desc = &w->frame->system->desc;
     int64_t n_frequencies = desc->n_frequencies, failed = n_frequencies;
-#pragma omp parallel for schedule(dynamic) num_threads(w->frame->cpu.system->backend->n_threads) reduction(min : failed)
+#pragma omp parallel for schedule(dynamic) num_threads(w->frame->system->backend->n_threads) reduction(min : failed)
     for (int64_t i = 1; i < n_frequencies; i++) {
         const ps_frequency *f = &desc->frequencies[i];
         scratch *s = &w->threads[omp_get_thread_num()];
@@ -133,7 +134,7 @@ static ps_code write_image(const ps_system_desc *desc, double complex *image, in
 }
 
 static ps_code solve_and_write(const work *w, int64_t index, const ps_strength *strength, const ps_solution *solution, ps_error *error) {
-    const ps_system_desc *desc = &w->frame->cpu.system->desc;
+    const ps_system_desc *desc = &w->frame->system->desc;
     size_t bytes = (size_t)(ps_cpu_fine_rows(desc) * ps_cpu_fine_columns(desc)) * sizeof(double complex);
     for (int i = 0; i < 2; i++)
         if (w->image[i]) memset(w->image[i], 0, bytes);
@@ -164,7 +165,7 @@ static ps_code allocate_scratch(work *w, int n_threads, int64_t dim, ps_error *e
 }
 
 static ps_code allocate_work(work *w, const ps_solution *solution, ps_error *error) {
-    const ps_cpu_system *system = w->frame->cpu.system;
+    const ps_cpu_system *system = w->frame->system;
     size_t n = (size_t)(ps_cpu_fine_rows(&system->desc) * ps_cpu_fine_columns(&system->desc));
     const bool wanted[2] = {solution->log_amplitude_f32 || solution->log_amplitude_f64, solution->phase_f32 || solution->phase_f64};
     PS_TRY(allocate_scratch(w, system->backend->n_threads, 2 * ps_cpu_max_aliases(&system->desc, true), error));
@@ -179,14 +180,14 @@ static ps_code allocate_work(work *w, const ps_solution *solution, ps_error *err
 
 ps_code ps_reference_solve(ps_frame *handle, ps_methods method, int64_t n_strengths, const ps_strength *strengths,
                            const ps_solution *solution, ps_error *error) {
-    const ps_reference_frame *frame = (const ps_reference_frame *)handle;
-    PS_TRY(ps_cpu_solve_require(&frame->cpu, method, n_strengths, strengths, solution, error));
+    const ps_cpu_frame *frame = (const ps_cpu_frame *)handle;
+    assert(handle->is_reduced && n_strengths > 0);
     work w = {.frame = frame, .method = method, .with_influence = solution->influence != NULL};
     ps_code code = PS_OK;
     PS_GO(allocate_work(&w, solution, error));
     for (int64_t i = 0; i < n_strengths; i++) PS_GO(solve_and_write(&w, i, &strengths[i], solution, error));
 done:
-    for (int i = 0; w.threads && i < frame->cpu.system->backend->n_threads; i++) ps_cpu_free(w.threads[i].factor);
+    for (int i = 0; w.threads && i < frame->system->backend->n_threads; i++) ps_cpu_free(w.threads[i].factor);
     ps_cpu_free(w.threads);
     ps_cpu_free(w.image[0]);
     ps_cpu_free(w.image[1]);

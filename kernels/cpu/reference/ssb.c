@@ -17,8 +17,8 @@ static double angle(double complex z) {
     return atan2(cimag(z) + 0.0, creal(z) + 0.0);
 }
 
-static ps_code wave_phase(const ps_reference_frame *frame, double complex *image, double *phase, ps_error *error) {
-    const ps_system_desc *desc = &frame->cpu.system->desc;
+static ps_code wave_phase(const ps_cpu_frame *frame, double complex *image, double *phase, ps_error *error) {
+    const ps_system_desc *desc = &frame->system->desc;
     int64_t n = ps_cpu_fine_rows(desc) * ps_cpu_fine_columns(desc);
     memset(image, 0, (size_t)n * sizeof *image);
     for (int64_t i = 0; i < desc->n_frequencies; i++) {
@@ -52,16 +52,16 @@ static void correct_pixel(const ps_reference_system *system, int64_t slot, const
 }
 
 /* Mean over pixels of each pixel's phase, and the image mean of the variance over pixels. sums, squares: [fine] */
-static ps_code pixel_phases(const ps_reference_frame *frame, double complex *spectrum, double complex *image, double *sums, double *squares,
+static ps_code pixel_phases(const ps_cpu_frame *frame, double complex *spectrum, double complex *image, double *sums, double *squares,
                             ps_error *error) {
-    const ps_reference_system *system = (const ps_reference_system *)frame->cpu.system;
+    const ps_reference_system *system = (const ps_reference_system *)frame->system;
     const ps_system_desc *desc = &system->cpu.desc;
     int64_t n = ps_cpu_fine_rows(desc) * ps_cpu_fine_columns(desc);
-    double mean = ps_cpu_mean_of_means(&frame->cpu) / frame->cpu.dose;
+    double mean = ps_cpu_mean_of_means(frame) / frame->dose;
     memset(sums, 0, (size_t)n * sizeof *sums);
     memset(squares, 0, (size_t)n * sizeof *squares);
     for (int64_t slot = 0; slot < desc->n_active; slot++) {
-        PS_TRY(ps_reference_spectra(&frame->cpu, slot, 1, frame->cpu.dose, spectrum, error));
+        PS_TRY(ps_reference_spectra(frame, slot, 1, frame->dose, spectrum, error));
         correct_pixel(system, slot, spectrum, mean, image);
         PS_TRY(ps_reference_image(desc, image, error));
 #pragma omp parallel for schedule(static) num_threads(system->cpu.backend->n_threads)
@@ -84,9 +84,8 @@ static double finish_phases(int64_t n_active, int64_t n, double *sums, const dou
 }
 
 ps_code ps_reference_ssb(ps_frame *handle, ps_ssb_estimator estimator, float *phase_f32, double *phase_f64, double *loss, ps_error *error) {
-    const ps_reference_frame *frame = (const ps_reference_frame *)handle;
-    PS_TRY(ps_cpu_frame_require(&frame->cpu, PS_METHOD_SSB, error));
-    const ps_system_desc *desc = &frame->cpu.system->desc;
+    const ps_cpu_frame *frame = (const ps_cpu_frame *)handle;
+    const ps_system_desc *desc = &frame->system->desc;
     int64_t n = ps_cpu_fine_rows(desc) * ps_cpu_fine_columns(desc);
     ps_code code = PS_OK;
     double complex *spectrum = ps_cpu_allocate((size_t)(desc->scan_rows * ps_cpu_half_columns(desc)), sizeof *spectrum);
@@ -103,10 +102,7 @@ ps_code ps_reference_ssb(ps_frame *handle, ps_ssb_estimator estimator, float *ph
         double variance = finish_phases(desc->n_active, n, sums, squares);
         if (loss) *loss = variance;
     }
-    for (int64_t i = 0; i < n; i++) {
-        if (phase_f32) phase_f32[i] = (float)sums[i];
-        if (phase_f64) phase_f64[i] = sums[i];
-    }
+    ps_cpu_write_image(n, sums, phase_f32, phase_f64);
 done:
     ps_cpu_free(spectrum);
     ps_cpu_free(image);

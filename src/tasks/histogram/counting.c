@@ -75,13 +75,6 @@ size_t ps_counting_host_budget(const ps_job *job, const ps_memory_share *share) 
     return given;
 }
 
-const ps_histogram_ops *ps_counting_ops(const ps_backend_ops *backend) {
-#ifdef PS_WITH_CUDA
-    if (backend == &ps_backend_cuda) return &ps_histogram_cuda;
-#endif
-    return backend == &ps_backend_cpu_reference ? &ps_histogram_cpu_reference : &ps_histogram_cpu_fast;
-}
-
 ps_code ps_counting_choose(const ps_job *job, const ps_cluster *cluster, const ps_memory_share *share, ps_counting *counting,
                            ps_error *error) {
     const ps_backend_ops *backend;
@@ -90,9 +83,9 @@ ps_code ps_counting_choose(const ps_job *job, const ps_cluster *cluster, const p
     counting->device = options.device;
     counting->n_threads = options.n_threads > 0 ? options.n_threads : omp_get_max_threads();
     counting->budget_bytes = options.memory_budget_bytes;
-    counting->ops = ps_counting_ops(backend);
-    bool on_host = counting->ops == &ps_histogram_cpu_reference || counting->ops == &ps_histogram_cpu_fast;
-    if (on_host) counting->budget_bytes = ps_counting_host_budget(job, share);
+    counting->ops = backend->histogram;
+    if (!counting->ops) return PS_FAIL(error, PS_E_BACKEND, "/compute/backend: %s makes no histograms", backend->name);
+    if (!counting->ops->on_device) counting->budget_bytes = ps_counting_host_budget(job, share);
     return PS_OK;
 }
 
@@ -160,7 +153,7 @@ static ps_code count_some(const ps_counting *c, ps_histogram *histogram, ps_posi
     void *buffer;
     int64_t capacity, n_read = 0, frame = 0;
     ps_error reason = {0};
-    PS_TRY(histogram->ops->stage(histogram, &buffer, &capacity, error));
+    PS_TRY(ps_histogram_stage(histogram, &buffer, &capacity, error));
     if (capacity > end - *g) capacity = end - *g;
     ps_watchdog_beat("read", (long)c->plan->usable[*g / c->plan->positions_per_frame]);
     if (ps_positions_read(positions, *g, capacity, first_row, n_rows, buffer, &n_read, &frame, &reason) != PS_OK) {
@@ -169,7 +162,7 @@ static ps_code count_some(const ps_counting *c, ps_histogram *histogram, ps_posi
         return PS_OK;
     }
     ps_watchdog_beat("count", (long)frame);
-    PS_TRY(histogram->ops->commit(histogram, n_read, frame, error));
+    PS_TRY(ps_histogram_commit(histogram, n_read, frame, error));
     tally->n_positions[frame] += n_read;
     *g += n_read;
     return PS_OK;
@@ -182,7 +175,7 @@ static ps_code add_totals(const ps_counting *c, ps_histogram *histogram, ps_tall
     int64_t *high = calloc(n, sizeof *high);
     PS_GO_ALLOC(error, low);
     PS_GO_ALLOC(error, high);
-    PS_GO(histogram->ops->totals(histogram, low, high, error));
+    PS_GO(ps_histogram_read_totals(histogram, low, high, error));
     for (size_t i = 0; i < n; i++) {
         tally->total_low[i] += low[i];
         tally->total_high[i] += high[i];
@@ -208,7 +201,7 @@ ps_code ps_counting_run(const ps_counting *c, ps_histogram *histogram, int64_t f
         PS_GO(count_some(c, histogram, &positions, first_row, n_rows, end, &g, tally, error));
         ps_progress_update(c->progress, (g < end ? g : end) - begin, NULL);
     }
-    PS_GO(histogram->ops->finish(histogram, error));
+    PS_GO(ps_histogram_finish(histogram, error));
     code = add_totals(c, histogram, tally, error);
 done:
     ps_positions_free(&positions);

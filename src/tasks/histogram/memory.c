@@ -19,7 +19,7 @@ static ps_code choose_rows(const ps_histogram_plan *plan, const ps_histogram_ops
     memory->rows_at_once = plan->rows < most ? plan->rows : most;
     for (;; memory->rows_at_once = (memory->rows_at_once + 1) / 2) {
         desc->n_pixels = memory->rows_at_once * plan->columns;
-        memory->counter_bytes = ops->minimum_bytes(desc, map);
+        memory->counter_bytes = ps_histogram_minimum_bytes(ops, desc, map);
         if (!budget || memory->counter_bytes <= budget) return PS_OK;
         if (memory->rows_at_once <= 1)
             return PS_FAIL(error, PS_E_JOB, "%s: a single row of %lld pixels with %lld bins needs %.3f GiB, %s is %.3f GiB",
@@ -56,12 +56,13 @@ ps_code ps_histogram_memory_plan(const ps_histogram_plan *plan, const ps_histogr
     /* the centres' numbers do not matter here, only that there are some */
     ps_histogram_desc desc = {.n_segments = plan->run.series.n_items, .centre = NULL};
     static const double some_centre;
-    *memory = (ps_histogram_memory){.on_device = ops != &ps_histogram_cpu_reference && ops != &ps_histogram_cpu_fast};
+    *memory = (ps_histogram_memory){.on_device = ops && ops->on_device};
+    if (!ops) return PS_FAIL(error, PS_E_BACKEND, "/compute/backend: this backend makes no histograms");
     if (plan->job->histogram.centre != PS_CENTRE_NONE) desc.centre = &some_centre;
     PS_GO(build_map(plan, &map, error));
     PS_GO(choose_rows(plan, ops, &map, budget_bytes, memory, &desc, error));
     if (!memory->on_device) {
-        memory->frame_bytes = ps_histogram_cpu_frame_bytes(&desc, &map);
+        memory->frame_bytes = ps_histogram_frame_bytes(ops, &desc, &map);
         if (budget_bytes) memory->frame_bytes = smaller(memory->frame_bytes, budget_bytes - memory->counter_bytes);
     }
     memory->host_bytes = beside(plan, &desc, &map, memory->on_device);

@@ -69,7 +69,7 @@ static ps_code fill_block(const ps_reduction *r, ps_histogram *histogram, const 
     int64_t wanted = b->per_rank * r->cluster->n_ranks, n = first + wanted < r->n_pixels ? wanted : r->n_pixels - first;
     memset(b->sent + n * r->map->n_bins, 0, (size_t)((wanted - n) * r->map->n_bins) * sizeof *b->sent);
     memset(b->sent_outside + n * PS_EXTRA_SLOTS, 0, (size_t)(wanted - n) * PS_EXTRA_SLOTS * sizeof *b->sent_outside);
-    return histogram->ops->read(histogram, first, n, b->sent, b->sent_outside, error);
+    return ps_histogram_read(histogram, first, n, b->sent, b->sent_outside, error);
 }
 
 static void finish_pixel(const ps_reduction *r, const ps_histogram_moments *moments, int64_t p, const uint64_t *counts,
@@ -130,7 +130,7 @@ ps_code ps_histogram_reduce(const ps_reduction *r, ps_histogram *histogram, ps_h
     ps_histogram_moments moments = {0};
     block b = {0};
     ps_code code = ps_histogram_moments_allocate(r->n_pixels, &moments, error);
-    if (code == PS_OK) code = histogram->ops->moments(histogram, &moments, error);
+    if (code == PS_OK) code = ps_histogram_read_moments(histogram, &moments, error);
     if (code == PS_OK) code = allocate_block(r, &b, error);
     PS_GO(ps_cluster_agree(r->cluster, code, error));
     PS_GO(sum_moments(r, &moments, error));

@@ -97,7 +97,7 @@ static ps_code find_device(session *s, ps_error *error) {
     ps_histogram *histogram = NULL;
     int64_t n_rows;
     PS_TRY(ps_counting_open_band(&s->counting, 0, 1, &n_rows, &histogram, error));
-    histogram->ops->device(histogram, s->device, sizeof s->device);
+    ps_histogram_device(histogram, s->device, sizeof s->device);
     ps_histogram_destroy(histogram);
     return PS_OK;
 }

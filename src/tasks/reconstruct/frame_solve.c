@@ -88,7 +88,6 @@ size_t ps_frame_solver_bytes(const ps_job *job, int64_t image_rows, int64_t imag
 
 /* Curves first, when the strength is to be chosen from them; then the images. */
 static ps_code solve_method(method_buffers *buffers, ps_frame *frame, double n_data, ps_error *error) {
-    const ps_backend_ops *ops = frame->ops;
     ps_solution curves = {.residual = buffers->residual, .influence = buffers->influence};
     ps_solution images = {.phase_f32 = buffers->phase, .log_amplitude_f32 = buffers->log_amplitude};
     if (!buffers->job->automatic) {
@@ -96,9 +95,9 @@ static ps_code solve_method(method_buffers *buffers, ps_frame *frame, double n_d
         images.influence = buffers->influence;
         curves = images;
     }
-    PS_TRY(ops->solve(frame, buffers->method, buffers->n_curve, buffers->curve, &curves, error));
+    PS_TRY(ps_system_solve(frame, buffers->method, buffers->n_curve, buffers->curve, &curves, error));
     int64_t least = ps_curve_gcv(buffers->n_curve, buffers->residual, buffers->influence, n_data, buffers->gcv);
-    if (buffers->job->automatic) PS_TRY(ops->solve(frame, buffers->method, 1, &buffers->curve[least], &images, error));
+    if (buffers->job->automatic) PS_TRY(ps_system_solve(frame, buffers->method, 1, &buffers->curve[least], &images, error));
     buffers->result = (ps_method_result){.phase = buffers->phase,
                                          .log_amplitude = buffers->log_amplitude,
                                          .residual = buffers->residual,
@@ -112,7 +111,7 @@ ps_code ps_frame_solve(ps_frame_solver *solver, ps_frame *frame, double n_data, 
     const ps_job *job = solver->job;
     double begin_s = ps_seconds();
     result->ssb_loss = NAN;
-    if (job->phase.enabled || job->complex_.enabled) PS_TRY(frame->ops->frame_power(frame, &result->power, error));
+    if (job->phase.enabled || job->complex_.enabled) PS_TRY(ps_frame_power(frame, &result->power, error));
     if (job->phase.enabled) PS_TRY(solve_method(&solver->phase, frame, n_data, error));
     if (job->complex_.enabled) PS_TRY(solve_method(&solver->complex_, frame, n_data, error));
     result->phase = job->phase.enabled ? &solver->phase.result : NULL;
@@ -121,7 +120,7 @@ ps_code ps_frame_solve(ps_frame_solver *solver, ps_frame *frame, double n_data, 
     begin_s = ps_seconds();
     if (job->ssb_enabled) {
         double *loss = job->ssb_estimator == PS_SSB_PHASE ? &result->ssb_loss : NULL;
-        PS_TRY(frame->ops->ssb(frame, job->ssb_estimator, solver->ssb_phase, NULL, loss, error));
+        PS_TRY(ps_frame_ssb(frame, job->ssb_estimator, solver->ssb_phase, NULL, loss, error));
         result->ssb_phase = solver->ssb_phase;
     }
     result->seconds[PS_STAGE_SSB] += ps_seconds() - begin_s;

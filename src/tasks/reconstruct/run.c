@@ -406,7 +406,7 @@ static void free_session(session *s) {
     ps_queue_destroy(s->queue);
     ps_attempts_destroy(s->attempts);
     ps_loader_destroy(s->loader);
-    if (s->backend) s->ops->close(s->backend);
+    if (s->backend) ps_backend_close(s->backend);
     for (int64_t g = 0; s->group_mean && g < s->run.n_groups; g++) free(s->group_mean[g]);
     free(s->group_mean);
     free(s->states);

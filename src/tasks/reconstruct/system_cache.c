@@ -150,8 +150,8 @@ ps_code ps_system_cache_prepare(ps_system_cache *cache, ps_prepared_system *prep
     double *weights = malloc((size_t)prepared->plan->desc.n_active * sizeof *weights);
     PS_GO_ALLOC(error, weights);
     PS_GO(choose_weights(cache, prepared, mean, weights, error));
-    PS_GO(cache->ops->system_set_weights(prepared->system, weights, error));
-    if (cache->methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX)) PS_GO(cache->ops->system_prepare(prepared->system, error));
+    PS_GO(ps_system_set_weights(prepared->system, weights, error));
+    if (cache->methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX)) PS_GO(ps_system_prepare(prepared->system, error));
     free(prepared->weights);
     prepared->weights = weights;
     prepared->is_prepared = true;

@@ -1,14 +1,13 @@
-/* The rows of docs/performance.md's table that the CUDA backend alone decides: 1 to 8 and 16, on the published case. */
+/* The rows of docs/performance.md's table that a backend with a device decides alone: 1 to 8 and 16, on the published case. */
 #include "bench/measure.h"
 
-#ifdef PS_WITH_CUDA
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/check.h"
 #include "core/log.h"
-#include "kernels/cuda/bench.h"
+#include "kernels/backend_bench.h"
 
 enum { MOST_FRAMES = 8, N_STRENGTHS = 8 };
 static const uint64_t seed = 20241024;
@@ -18,7 +17,7 @@ static const ps_strength strengths[N_STRENGTHS] = {{0.01, 0.01}, {0.03, 0.03}, {
 typedef struct {
     const ps_bench_options *options;
     ps_bench_report *report;
-    ps_cuda_ceilings ceilings;
+    ps_bench_ceilings ceilings;
     ps_backend *backend;
     bool in_double; /* how N is summed here by default */
     /* of the system at hand */
@@ -31,11 +30,11 @@ typedef struct {
     ps_methods solved; /* by the next solution */
     int n_solved;      /* strengths */
     float *image[2];   /* [N_STRENGTHS, image]; never read */
-} cuda_case;
+} device_case;
 
-static void release_system(cuda_case *c) {
-    for (int i = 0; i < c->n_frames; i++) ps_backend_cuda.frame_destroy(c->frames[i]);
-    ps_backend_cuda.system_destroy(c->system);
+static void release_system(device_case *c) {
+    for (int i = 0; i < c->n_frames; i++) ps_frame_destroy(c->frames[i]);
+    ps_system_destroy(c->system);
     ps_plan_free(&c->plan);
     for (int i = 0; i < 2; i++) free(c->image[i]);
     c->image[0] = c->image[1] = NULL;
@@ -43,7 +42,7 @@ static void release_system(cuda_case *c) {
     c->n_frames = 0;
 }
 
-static ps_code create_system(cuda_case *c, const ps_bench_problem *problem, ps_methods methods, ps_error *error) {
+static ps_code create_system(device_case *c, const ps_bench_problem *problem, ps_methods methods, ps_error *error) {
     release_system(c);
     c->methods = methods;
     PS_TRY(ps_bench_problem_plan(problem, &c->plan, error));
@@ -52,18 +51,18 @@ static ps_code create_system(cuda_case *c, const ps_bench_problem *problem, ps_m
     for (int i = 0; i < 2; i++)
         if (!(c->image[i] = malloc(N_STRENGTHS * image * sizeof(float))))
             return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for images");
-    return ps_backend_cuda.system_create(c->backend, desc, methods, &c->system, error);
+    return ps_system_create(c->backend, desc, methods, &c->system, error);
 }
 
-static ps_code add_frame(cuda_case *c, double *gather_s, ps_error *error) {
+static ps_code add_frame(device_case *c, double *gather_s, ps_error *error) {
     double *mean = malloc((size_t)c->plan.desc.n_active * sizeof *mean);
     ps_code code = PS_OK;
     int i = c->n_frames;
     PS_GO_ALLOC(error, mean);
-    PS_GO(ps_backend_cuda.frame_create(c->system, PS_U16, &c->frames[i], error));
+    PS_GO(ps_frame_create(c->system, PS_U16, &c->frames[i], error));
     c->n_frames++;
-    PS_GO(ps_cuda_bench_fill(c->frames[i], seed + (uint64_t)i, gather_s, error));
-    PS_GO(ps_backend_cuda.frame_means(c->frames[i], mean, NULL, error));
+    PS_GO(ps_bench_fill(c->frames[i], seed + (uint64_t)i, gather_s, error));
+    PS_GO(ps_frame_means(c->frames[i], mean, NULL, error));
     PS_GO(ps_plan_dose(&c->plan, mean, NULL, &c->doses[i], error));
 done:
     free(mean);
@@ -71,28 +70,26 @@ done:
 }
 
 static double count_of(void *context, int64_t position, int64_t pixel) {
-    const cuda_case *c = context;
-    return ps_cuda_bench_count(seed, position, c->plan.desc.detector_rows * c->plan.desc.detector_columns, pixel);
+    const device_case *c = context;
+    return c->options->ops->bench->count(seed, position, c->plan.desc.detector_rows * c->plan.desc.detector_columns, pixel);
 }
 
 static ps_code prepare(void *context, ps_error *error) {
-    cuda_case *c = context;
-    return ps_backend_cuda.system_prepare(c->system, error);
+    device_case *c = context;
+    return ps_system_prepare(c->system, error);
 }
 
 static ps_code reduce(void *context, ps_error *error) {
-    cuda_case *c = context;
-    return ps_backend_cuda.frame_reduce(c->frames, c->n_batch, c->doses, error);
+    device_case *c = context;
+    return ps_frame_reduce(c->frames, c->n_batch, c->doses, error);
 }
 
 static ps_code solve(void *context, ps_error *error) {
-    cuda_case *c = context;
+    device_case *c = context;
     ps_solution phase = {.phase_f32 = c->image[0]}, both = {.phase_f32 = c->image[0], .log_amplitude_f32 = c->image[1]};
     for (int i = 0; i < c->n_batch; i++) {
-        if (c->solved & PS_METHOD_PHASE)
-            PS_TRY(ps_backend_cuda.solve(c->frames[i], PS_METHOD_PHASE, c->n_solved, strengths, &phase, error));
-        if (c->solved & PS_METHOD_COMPLEX)
-            PS_TRY(ps_backend_cuda.solve(c->frames[i], PS_METHOD_COMPLEX, c->n_solved, strengths, &both, error));
+        if (c->solved & PS_METHOD_PHASE) PS_TRY(ps_system_solve(c->frames[i], PS_METHOD_PHASE, c->n_solved, strengths, &phase, error));
+        if (c->solved & PS_METHOD_COMPLEX) PS_TRY(ps_system_solve(c->frames[i], PS_METHOD_COMPLEX, c->n_solved, strengths, &both, error));
     }
     return PS_OK;
 }
@@ -103,8 +100,8 @@ static ps_code next_frame(void *context, ps_error *error) {
 }
 
 static ps_code ssb_wave(void *context, ps_error *error) {
-    cuda_case *c = context;
-    return ps_backend_cuda.ssb(c->frames[0], PS_SSB_WAVE, c->image[0], NULL, NULL, error);
+    device_case *c = context;
+    return ps_frame_ssb(c->frames[0], PS_SSB_WAVE, c->image[0], NULL, NULL, error);
 }
 
 static ps_code ssb_image(void *context, ps_error *error) {
@@ -113,12 +110,12 @@ static ps_code ssb_image(void *context, ps_error *error) {
 }
 
 static ps_code ssb_phase(void *context, ps_error *error) {
-    cuda_case *c = context;
+    device_case *c = context;
     double loss;
-    return ps_backend_cuda.ssb(c->frames[0], PS_SSB_PHASE, c->image[0], NULL, &loss, error);
+    return ps_frame_ssb(c->frames[0], PS_SSB_PHASE, c->image[0], NULL, &loss, error);
 }
 
-static ps_bench_row *add_row(cuda_case *c, const char *number, const char *name, const ps_bench_times *times, double target_ms,
+static ps_bench_row *add_row(device_case *c, const char *number, const char *name, const ps_bench_times *times, double target_ms,
                              double floor_ms) {
     bool published = !c->options->quick;
     ps_bench_row *row = ps_bench_add_row(c->report, number, name, times, published ? target_ms : 0.0, published ? floor_ms : 0.0);
@@ -126,26 +123,26 @@ static ps_bench_row *add_row(cuda_case *c, const char *number, const char *name,
     return row;
 }
 
-static void rate_of_evaluations(const cuda_case *c, ps_bench_row *row) {
+static void rate_of_evaluations(const device_case *c, ps_bench_row *row) {
     if (row) snprintf(row->rate, sizeof row->rate, "%.3g side bands evaluated per s", ps_bench_overlaps(&c->plan) / row->median_s);
 }
 
-static void rate_of_bytes(const cuda_case *c, ps_bench_row *row, double bytes) {
+static void rate_of_bytes(const device_case *c, ps_bench_row *row, double bytes) {
     if (row)
         snprintf(row->rate, sizeof row->rate, "%.0f GB/s, %.0f %% of copying", bytes / row->median_s * 1e-9,
                  100.0 * bytes / row->median_s / c->ceilings.copy_bytes_per_s);
 }
 
-static double spectrum_bytes(const cuda_case *c) {
+static double spectrum_bytes(const device_case *c) {
     const ps_system_desc *desc = &c->plan.desc;
     return 8.0 * (double)desc->n_active * (double)desc->scan_rows * (double)(desc->scan_columns / 2 + 1);
 }
 
 /* Rows 1, 2, 3: one preparation, N checked against its precision. */
-static ps_code measure_prepare(cuda_case *c, const ps_bench_problem *problem, ps_methods methods, bool in_double, const char *number,
+static ps_code measure_prepare(device_case *c, const ps_bench_problem *problem, ps_methods methods, bool in_double, const char *number,
                                const char *name, double target_ms, double floor_ms, ps_error *error) {
     ps_bench_times times;
-    ps_cuda_set_precision(c->backend, in_double);
+    c->options->ops->bench->set_precision(c->backend, in_double);
     PS_TRY(create_system(c, problem, methods, error));
     PS_TRY(prepare(c, error));
     for (ps_methods method = PS_METHOD_PHASE; method <= PS_METHOD_COMPLEX; method <<= 1)
@@ -155,7 +152,7 @@ static ps_code measure_prepare(cuda_case *c, const ps_bench_problem *problem, ps
     return PS_OK;
 }
 
-static ps_code measure_preparations(cuda_case *c, const ps_bench_problem *problem, ps_error *error) {
+static ps_code measure_preparations(device_case *c, const ps_bench_problem *problem, ps_error *error) {
     const ps_methods both = PS_METHOD_PHASE | PS_METHOD_COMPLEX;
     PS_TRY(measure_prepare(c, problem, PS_METHOD_PHASE, false, "1", "prepare phase, N in float", 15.0, 8.0, error));
     PS_TRY(measure_prepare(c, problem, PS_METHOD_COMPLEX, false, "2", "prepare complex, N in float", 24.0, 12.0, error));
@@ -163,17 +160,17 @@ static ps_code measure_preparations(cuda_case *c, const ps_bench_problem *proble
     PS_TRY(measure_prepare(c, problem, PS_METHOD_PHASE, true, "1", "prepare phase, N in double", 15.0, 8.0, error));
     PS_TRY(measure_prepare(c, problem, PS_METHOD_COMPLEX, true, "2", "prepare complex, N in double", 24.0, 12.0, error));
     PS_TRY(measure_prepare(c, problem, both, true, "3", "prepare both, N in double", 26.0, 12.0, error));
-    ps_cuda_set_precision(c->backend, c->in_double);
+    c->options->ops->bench->set_precision(c->backend, c->in_double);
     return PS_OK;
 }
 
 /* Row 6, with the means the transform needs. */
-static ps_code measure_spectra(cuda_case *c, ps_error *error) {
+static ps_code measure_spectra(device_case *c, ps_error *error) {
     ps_bench_times gather = {0}, means = {0}, spectra = {0}, all = {0};
     for (int i = -1; i < c->options->repeats && i < PS_BENCH_MOST_REPEATS; i++) {
         double gather_s, means_s, spectra_s;
-        PS_TRY(ps_cuda_bench_fill(c->frames[0], seed, &gather_s, error));
-        PS_TRY(ps_cuda_bench_spectra(c->frames[0], &means_s, &spectra_s, error));
+        PS_TRY(ps_bench_fill(c->frames[0], seed, &gather_s, error));
+        PS_TRY(c->options->ops->bench->spectra(c->frames[0], &means_s, &spectra_s, error));
         if (i < 0) continue;
         gather.seconds[i] = gather_s;
         means.seconds[i] = means_s;
@@ -190,7 +187,7 @@ static ps_code measure_spectra(cuda_case *c, ps_error *error) {
 }
 
 /* Row 4. */
-static ps_code measure_strengths(cuda_case *c, ps_error *error) {
+static ps_code measure_strengths(device_case *c, ps_error *error) {
     ps_bench_times times;
     c->n_solved = c->n_batch = 1;
     c->solved = PS_METHOD_PHASE;
@@ -199,19 +196,19 @@ static ps_code measure_strengths(cuda_case *c, ps_error *error) {
     c->solved = PS_METHOD_COMPLEX;
     PS_TRY(ps_bench_repeat(c->options->repeats, solve, c, &times, error));
     add_row(c, "4", "new strength, complex: images on the device", &times, 1.5, 0.1);
-    ps_cuda_bench_keep_images(c->backend, false);
+    c->options->ops->bench->keep_images(c->backend, false);
     c->solved = PS_METHOD_PHASE;
     PS_TRY(ps_bench_repeat(c->options->repeats, solve, c, &times, error));
     add_row(c, "", "  phase, image in host memory", &times, 0.0, 0.0);
     c->solved = PS_METHOD_COMPLEX;
     PS_TRY(ps_bench_repeat(c->options->repeats, solve, c, &times, error));
     add_row(c, "", "  complex, images in host memory", &times, 0.0, 0.0);
-    ps_cuda_bench_keep_images(c->backend, true);
+    c->options->ops->bench->keep_images(c->backend, true);
     return PS_OK;
 }
 
 /* Row 5, for several batch sizes; times are per frame. */
-static ps_code measure_frames(cuda_case *c, ps_error *error) {
+static ps_code measure_frames(device_case *c, ps_error *error) {
     ps_bench_times times;
     char name[96];
     c->solved = PS_METHOD_PHASE | PS_METHOD_COMPLEX;
@@ -229,7 +226,7 @@ static ps_code measure_frames(cuda_case *c, ps_error *error) {
     return PS_OK;
 }
 
-static ps_code measure_regularized(cuda_case *c, const ps_bench_problem *problem, ps_error *error) {
+static ps_code measure_regularized(device_case *c, const ps_bench_problem *problem, ps_error *error) {
     PS_TRY(create_system(c, problem, PS_METHOD_PHASE | PS_METHOD_COMPLEX, error));
     PS_TRY(prepare(c, error));
     PS_TRY(add_frame(c, NULL, error));
@@ -243,13 +240,13 @@ static ps_code measure_regularized(cuda_case *c, const ps_bench_problem *problem
     PS_TRY(measure_strengths(c, error));
     size_t in_use, peak, budget;
     double per_frame = 6.5 * (double)c->plan.desc.n_active * (double)(c->plan.desc.scan_rows * c->plan.desc.scan_columns);
-    ps_cuda_bench_memory(c->backend, &in_use, &peak, &budget);
+    c->options->ops->bench->memory(c->backend, &in_use, &peak, &budget);
     while (c->n_frames < MOST_FRAMES && (double)(c->n_frames + 1) * per_frame < 0.8 * (double)budget) PS_TRY(add_frame(c, NULL, error));
     return measure_frames(c, error);
 }
 
 /* Rows 7 and 8. */
-static ps_code measure_ssb(cuda_case *c, const ps_bench_problem *problem, const char *label, bool with_phase, ps_error *error) {
+static ps_code measure_ssb(device_case *c, const ps_bench_problem *problem, const char *label, bool with_phase, ps_error *error) {
     ps_bench_times times;
     char name[96];
     PS_TRY(create_system(c, problem, PS_METHOD_SSB, error));
@@ -266,7 +263,7 @@ static ps_code measure_ssb(cuda_case *c, const ps_bench_problem *problem, const 
 }
 
 /* Row 16: the same frame within a small budget: the same b to the last bit, and never more memory than stated. */
-static ps_code measure_memory(cuda_case *c, const ps_bench_problem *problem, ps_error *error) {
+static ps_code measure_memory(device_case *c, const ps_bench_problem *problem, ps_error *error) {
     const ps_methods both = PS_METHOD_PHASE | PS_METHOD_COMPLEX;
     double expected[4 * PS_MAX_ALIASES], found[4 * PS_MAX_ALIASES];
     int64_t frequency = c->plan.desc.n_frequencies / 3;
@@ -281,21 +278,21 @@ static ps_code measure_memory(cuda_case *c, const ps_bench_problem *problem, ps_
     PS_TRY(add_frame(c, NULL, error));
     c->n_batch = 1;
     PS_TRY(reduce(c, error));
-    PS_TRY(ps_backend_cuda.get_right_side(c->frames[0], PS_METHOD_COMPLEX, frequency, expected, NULL, error));
-    PS_TRY(ps_backend_cuda.memory_plan(&c->plan.desc, both, PS_U16, 0, 1, &plan, error));
+    PS_TRY(ps_frame_get_right_side(c->frames[0], PS_METHOD_COMPLEX, frequency, expected, NULL, error));
+    PS_TRY(ps_backend_memory_plan(c->options->ops, &c->plan.desc, both, PS_U16, 0, 1, &plan, error));
     size_t made = (size_t)2 << 30; /* counts made on the device need some of their own */
     options.memory_budget_bytes =
         plan.system_bytes + plan.frame_bytes + (plan.workspace_bytes / 4 > made ? plan.workspace_bytes / 4 : made);
     release_system(c);
-    ps_code code = ps_backend_cuda.open(&options, &c->backend, error);
+    ps_code code = ps_backend_open(c->options->ops, &options, &c->backend, error);
     size_t in_use = 0, peak = 0, budget = 0;
     if (code == PS_OK) code = create_system(c, problem, both, error);
     if (code == PS_OK) code = prepare(c, error);
     if (code == PS_OK) code = add_frame(c, NULL, error);
     if (code == PS_OK) code = ps_bench_repeat(c->options->repeats, reduce, c, &times, error);
-    if (code == PS_OK) code = ps_backend_cuda.get_right_side(c->frames[0], PS_METHOD_COMPLEX, frequency, found, NULL, error);
+    if (code == PS_OK) code = ps_frame_get_right_side(c->frames[0], PS_METHOD_COMPLEX, frequency, found, NULL, error);
     if (code == PS_OK) {
-        ps_cuda_bench_memory(c->backend, &in_use, &peak, &budget);
+        c->options->ops->bench->memory(c->backend, &in_use, &peak, &budget);
         snprintf(name, sizeof name, "g through chunks and b, in %.2f GiB", (double)budget / (1 << 30));
         ps_bench_row *row = add_row(c, "16", name, &times, 0.0, 0.0);
         if (row) snprintf(row->rate, sizeof row->rate, "peak %.3f GiB of device memory", (double)peak / (1 << 30));
@@ -307,7 +304,7 @@ static ps_code measure_memory(cuda_case *c, const ps_bench_problem *problem, ps_
                 ps_bench_add_check(c->report, "peak memory over budget, bytes", peak > budget ? (double)(peak - budget) : 0.0, 0.0, error);
     }
     release_system(c);
-    ps_backend_cuda.close(c->backend);
+    ps_backend_close(c->backend);
     c->backend = whole;
     return code;
 }
@@ -320,7 +317,7 @@ static void read_driver(ps_bench_report *report) {
     fclose(file);
 }
 
-static void add_ceilings(cuda_case *c) {
+static void add_ceilings(device_case *c) {
     ps_bench_report *report = c->report;
     ps_bench_add_ceiling(report, "device copy, read + write", c->ceilings.copy_bytes_per_s * 1e-12, "TB/s");
     ps_bench_add_ceiling(report, "pinned host to device", c->ceilings.upload_bytes_per_s * 1e-9, "GB/s");
@@ -332,21 +329,21 @@ static void add_ceilings(cuda_case *c) {
     ps_bench_add_ceiling(report, "memory clock", c->ceilings.memory_clock_khz * 1e-6, "GHz");
 }
 
-static bool is_wanted(const cuda_case *c, const char *rows) {
+static bool is_wanted(const device_case *c, const char *rows) {
     return !c->options->rows || strstr(c->options->rows, rows);
 }
 
-static ps_code measure_all(cuda_case *c, ps_error *error) {
+static ps_code measure_all(device_case *c, ps_error *error) {
     const ps_bench_tolerance tolerance = {1e-6, 1e-6, 1e-6, 2e-6};
     const ps_bench_problem *problem = c->options->quick ? &ps_bench_small : &ps_bench_published;
     ps_bench_problem u1 = *problem;
     u1.upsampling = 1;
     ps_bench_describe(c->backend, c->report);
     read_driver(c->report);
-    PS_TRY(ps_cuda_bench_ceilings(c->backend, &c->ceilings, error));
+    PS_TRY(c->options->ops->bench->ceilings(c->backend, &c->ceilings, error));
     add_ceilings(c);
     PS_TRY(ps_bench_check_small(c->backend, &tolerance, c->report, error));
-    ps_cuda_bench_keep_images(c->backend, true);
+    c->options->ops->bench->keep_images(c->backend, true);
     if (is_wanted(c, "prepare")) PS_TRY(measure_preparations(c, problem, error));
     if (is_wanted(c, "frames")) PS_TRY(measure_regularized(c, problem, error));
     if (is_wanted(c, "ssb")) PS_TRY(measure_ssb(c, problem, "U = 3", false, error));
@@ -354,26 +351,16 @@ static ps_code measure_all(cuda_case *c, ps_error *error) {
     return is_wanted(c, "memory") ? measure_memory(c, problem, error) : PS_OK;
 }
 
-ps_code ps_bench_cuda(const ps_bench_options *options, ps_bench_report *report, ps_error *error) {
-    cuda_case c = {.options = options, .report = report};
+ps_code ps_bench_device(const ps_bench_options *options, ps_bench_report *report, ps_error *error) {
+    device_case c = {.options = options, .report = report};
     ps_backend_options backend_options = {.device = options->device,
                                           .memory_budget_bytes = (size_t)(options->budget_GiB * (double)(1 << 30))};
     ps_device_info info;
-    PS_TRY(ps_backend_cuda.open(&backend_options, &c.backend, error));
-    ps_backend_cuda.device_info(c.backend, &info);
+    PS_TRY(ps_backend_open(options->ops, &backend_options, &c.backend, error));
+    ps_backend_info(c.backend, &info);
     c.in_double = strncmp(info.precision, "N float64", strlen("N float64")) == 0;
     ps_code code = measure_all(&c, error);
     release_system(&c);
-    ps_backend_cuda.close(c.backend);
+    ps_backend_close(c.backend);
     return code;
 }
-
-#else
-
-ps_code ps_bench_cuda(const ps_bench_options *options, ps_bench_report *report, ps_error *error) {
-    (void)options;
-    (void)report;
-    return PS_FAIL(error, PS_E_BACKEND, "this program was built without CUDA");
-}
-
-#endif
