@@ -70,7 +70,7 @@ ps_code ps_attempts_begin(ps_attempts *attempts, int64_t frame, ps_error *error)
 ps_code ps_attempts_end(ps_attempts *attempts, int64_t frame, ps_error *error) {
     int64_t before = 0;
     attempts->in_hand[frame] = false;
-    return ps_counters_change(attempts->counters, PS_COUNTER_REPLACE, frame, -attempts->before[frame], &before, error);
+    return change_counter(attempts, PS_COUNTER_REPLACE, frame, -attempts->before[frame], &before, error);
 }
 
 ps_code ps_attempts_give_up(ps_attempts *attempts, bool blameless, ps_error *error) {
@@ -86,7 +86,7 @@ ps_code ps_attempts_give_up(ps_attempts *attempts, bool blameless, ps_error *err
 ps_code ps_attempts_count_once(ps_attempts *attempts, ps_error *error) {
     for (int64_t frame = 0; frame < attempts->n_frames; frame++) {
         int64_t n = 0;
-        PS_TRY(ps_counters_change(attempts->counters, PS_COUNTER_ADD, frame, 0, &n, error));
+        PS_TRY(change_counter(attempts, PS_COUNTER_ADD, frame, 0, &n, error));
         if (n > 1) PS_TRY(change(attempts, frame, 1 - n, error));
     }
     return PS_OK;
