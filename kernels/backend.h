@@ -161,6 +161,8 @@ typedef struct ps_backend_ops {
     ps_methods methods;
     /* Devices that are visible; PS_E_BACKEND with the driver's reason when there are none. Default: the backend needs no device. */
     ps_code (*device_count)(int *count, ps_error *error);
+    /* The device's place on the PCI bus, "0000:3B:00.0"; "" when it is not known. */
+    void (*device_bus)(int device, char *text, int bytes);
     /* true when the pointer points into memory that only the device may touch: callers pass host memory. Default: none does. */
     bool (*owns)(const ps_backend *backend, const void *pointer);
     /* The same backend's per-pixel histograms (kernels/histogram.h). Default: it has none. */

@@ -25,7 +25,7 @@ static ps_code device_count(int *count, ps_error *error) {
                    runtime / 1000, runtime % 1000 / 10, visible ? "is " : "is not set", visible ? visible : "");
 }
 
-void ps_cuda_device_bus(int device, char *text, int bytes) {
+static void device_bus(int device, char *text, int bytes) {
     if (cudaDeviceGetPCIBusId(text, bytes, device) == cudaSuccess) return;
     cudaGetLastError();
     text[0] = '\0';
@@ -162,6 +162,7 @@ extern "C" const ps_backend_ops ps_backend_cuda = {"cuda",
                                                    ps_cuda_get_spectrum,
                                                    PS_METHODS_ALL,
                                                    device_count,
+                                                   device_bus,
                                                    owns,
                                                    &ps_histogram_cuda,
                                                    &ps_cuda_bench};

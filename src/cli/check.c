@@ -89,10 +89,10 @@ static bool is_login_node(void) {
 static size_t device_bytes(const ps_check_report *report) {
     ps_backend *backend = NULL;
     ps_device_info info = {0};
-    if (!report->device_is_here || strcmp(report->ops->name, "cuda") != 0) return 0;
-    if (report->ops->open(&report->backend_options, &backend, NULL) != PS_OK) return 0;
-    report->ops->device_info(backend, &info);
-    report->ops->close(backend);
+    if (!report->device_is_here || !report->ops->device_count) return 0;
+    if (ps_backend_open(report->ops, &report->backend_options, &backend, NULL) != PS_OK) return 0;
+    ps_backend_info(backend, &info);
+    ps_backend_close(backend);
     return info.budget_bytes;
 }
 
@@ -157,12 +157,11 @@ static ps_code check_reconstruct(ps_check_report *report, bool every_recording, 
 }
 
 static ps_code plan_counting(ps_check_report *report, const ps_histogram_plan *plan, ps_error *error) {
-    const ps_histogram_ops *ops = ps_counting_ops(report->ops);
+    const ps_histogram_ops *ops = report->ops->histogram;
     const ps_memory_share unlimited = {.bytes = UINT64_MAX};
     ps_error reason = {0};
     look_at_machine(report);
-    bool on_host = ops == &ps_histogram_cpu_reference || ops == &ps_histogram_cpu_fast;
-    size_t here = ps_counting_host_budget(&report->job, on_host ? &report->share : &unlimited);
+    size_t here = ps_counting_host_budget(&report->job, !ops->on_device ? &report->share : &unlimited);
     ps_code code = ps_histogram_memory_plan(plan, ops, here, &report->counting, &reason);
     if (code == PS_OK && !report->may_run_elsewhere) return PS_OK;
     PS_TRY(judge_machine(report, code, &reason, error));

@@ -85,10 +85,7 @@ static ps_code place(ps_cluster *cluster, const ps_job *job, ps_error *error) {
     ps_backend_options options;
     bool has_backend =
         job->task != PS_TASK_SIMULATE && ps_backend_choose(job, cluster->node_rank, cluster->n_node_ranks, &ops, &options, NULL) == PS_OK;
-#ifdef PS_WITH_CUDA
-    if (has_backend && ops == &ps_backend_cuda) ps_cuda_device_bus(options.device, pci_device, sizeof pci_device);
-#endif
-    (void)has_backend; /* a backend that is not there is told by the task */
+    if (has_backend && ops->device_bus) ops->device_bus(options.device, pci_device, sizeof pci_device); /* else the task says what lacks */
     return ps_place_ranks(cluster, pci_device[0] ? pci_device : NULL, (int)job->n_threads, error);
 }
 

@@ -133,7 +133,7 @@ typedef struct {
 } backend_question;
 
 static ps_code ask(const backend_question *q, size_t budget, int64_t most, ps_memory_plan *plan, ps_error *error) {
-    return q->ops->memory_plan(q->desc, q->methods, q->dtype, budget, most, plan, error);
+    return ps_backend_memory_plan(q->ops, q->desc, q->methods, q->dtype, budget, most, plan, error);
 }
 
 /* The smallest budget that one frame fits into, to a part in a thousand. */

@@ -63,8 +63,8 @@ static ps_code open_backend(session *s, ps_error *error) {
     PS_TRY(ps_run_memory_begin(s->job, &s->run, s->ops, &s->share, &s->memory, error));
     options.memory_budget_bytes = s->memory.backend_budget;
     if (options.n_threads == 0) options.n_threads = omp_get_max_threads();
-    PS_TRY(s->ops->open(&options, &s->backend, error));
-    s->ops->device_info(s->backend, &s->device);
+    PS_TRY(ps_backend_open(s->ops, &options, &s->backend, error));
+    ps_backend_info(s->backend, &s->device);
     return ps_run_memory_finish(s->job, &s->run, s->ops, &s->share, s->device.budget_bytes, &s->memory, error);
 }
 

@@ -17,7 +17,7 @@ void ps_system_cache_init(ps_system_cache *cache, const ps_job *job, ps_run_plan
 }
 
 static void drop(const ps_system_cache *cache, ps_prepared_system *prepared) {
-    if (prepared->system) cache->ops->system_destroy(prepared->system);
+    if (prepared->system) ps_system_destroy(prepared->system);
     if (prepared->has_group_open) ps_run_group_close(cache->run, prepared->group);
     free(prepared->extra_bad);
     free(prepared->weights);
@@ -73,10 +73,10 @@ static ps_code plan_shared(const ps_system_cache *cache, ps_prepared_system *pre
 static ps_code create(ps_system_cache *cache, ps_prepared_system *prepared, ps_prepared_system *other, ps_error *error) {
     ps_error reason = {0};
     const ps_system_desc *desc = &prepared->plan->desc;
-    ps_code code = cache->ops->system_create(cache->backend, desc, cache->methods, &prepared->system, &reason);
+    ps_code code = ps_system_create(cache->backend, desc, cache->methods, &prepared->system, &reason);
     if (code == PS_E_MEMORY && other->system) {
         drop(cache, other);
-        return cache->ops->system_create(cache->backend, desc, cache->methods, &prepared->system, error);
+        return ps_system_create(cache->backend, desc, cache->methods, &prepared->system, error);
     }
     if (code != PS_OK && error) *error = reason;
     return code;

@@ -50,8 +50,8 @@ typedef struct {
 
 static int64_t group_of(const worker *w, int64_t work_item) { return w->work->run->frames[w->work->work_items[work_item]].group; }
 
-static void forget_item(const worker *w, item *it) {
-    if (it->counts) w->work->ops->frame_destroy(it->counts);
+static void forget_item(item *it) {
+    if (it->counts) ps_frame_destroy(it->counts);
     free(it->mean);
     free(it->extra_bad);
     free(it->odd);
@@ -68,7 +68,7 @@ static void forget_item(const worker *w, item *it) {
 static ps_code complete(worker *w, item *it, ps_error *error) {
     int64_t completed;
     it->completed = true;
-    forget_item(w, it);
+    forget_item(it);
     PS_TRY(ps_attempts_end(w->work->attempts, it->frame, error));
     PS_TRY(ps_queue_complete(w->work->queue, &completed, error));
     ps_progress_update(w->progress, completed, NULL);
@@ -207,7 +207,7 @@ static ps_code put_chunks(worker *w, item *it, ps_error *error) {
         if (end) return PS_OK;
         if (ps_stop_wanted()) return PS_FAIL(error, PS_E_INTERRUPTED, "%s", ps_stop_reason());
         double begin_s = ps_seconds();
-        ps_code code = w->work->ops->frame_put(it->counts, chunk.first_position, chunk.n_positions, chunk.counts, error);
+        ps_code code = ps_frame_put(it->counts, chunk.first_position, chunk.n_positions, chunk.counts, error);
         it->seconds[PS_STAGE_PUT] += ps_seconds() - begin_s;
         ps_loader_release(w->work->loader);
         PS_TRY(code);
@@ -222,9 +222,9 @@ static ps_code note_markers(const worker *w, item *it, const ps_plan *plan, cons
 
 /* Counts into the system. */
 static ps_code put_recording(worker *w, item *it, ps_prepared_system *prepared, ps_error *error) {
-    if (it->counts) w->work->ops->frame_destroy(it->counts);
+    if (it->counts) ps_frame_destroy(it->counts);
     it->counts = NULL;
-    PS_TRY(w->work->ops->frame_create(prepared->system, w->work->run->dtype, &it->counts, error));
+    PS_TRY(ps_frame_create(prepared->system, w->work->run->dtype, &it->counts, error));
     PS_TRY(begin_loading(w, it->work_item, it->odd, error));
     ps_code code = put_chunks(w, it, error);
     if (code != PS_OK) ps_loader_cancel(w->work->loader);
@@ -269,7 +269,7 @@ static ps_code load_item(worker *w, item *it, ps_prepared_system *prepared, ps_e
         PS_GO(look_at_patterns(w, it, error));
         if (it->odd) PS_GO(put_recording(w, it, prepared, error));
     }
-    PS_GO(w->work->ops->frame_means(it->counts, it->mean, n_marked, error));
+    PS_GO(ps_frame_means(it->counts, it->mean, n_marked, error));
     PS_GO(note_markers(w, it, plan, n_marked, error));
     if (it->n_excluded == n_before) PS_GO(ps_plan_dose(plan, it->mean, n_marked, &it->dose, error));
 done:
@@ -287,14 +287,12 @@ static ps_code write_prepared(const worker *w, const ps_prepared_system *prepare
                                  .scale_phase = NAN,
                                  .scale_complex_amplitude = NAN,
                                  .scale_complex_phase = NAN};
-    w->work->ops->device_info(w->work->backend, &info);
+    ps_backend_info(w->work->backend, &info);
     record.backend = w->work->ops->name;
     record.precision = info.precision;
-    if (w->cache.methods & PS_METHOD_PHASE)
-        PS_TRY(w->work->ops->system_scales(prepared->system, PS_METHOD_PHASE, NULL, &record.scale_phase, error));
+    if (w->cache.methods & PS_METHOD_PHASE) PS_TRY(ps_system_scales(prepared->system, PS_METHOD_PHASE, NULL, &record.scale_phase, error));
     if (w->cache.methods & PS_METHOD_COMPLEX)
-        PS_TRY(w->work->ops->system_scales(prepared->system, PS_METHOD_COMPLEX, &record.scale_complex_amplitude, &record.scale_complex_phase,
-                                           error));
+        PS_TRY(ps_system_scales(prepared->system, PS_METHOD_COMPLEX, &record.scale_complex_amplitude, &record.scale_complex_phase, error));
     ps_hdf5_lock();
     ps_code code = ps_output_write_prepared(w->work->output, prepared->group, &record, error);
     ps_hdf5_unlock();
@@ -315,7 +313,7 @@ static ps_code prepare(worker *w, item *it, ps_prepared_system *prepared, bool *
     return code;
 }
 
-static ps_code reduce(worker *w, item *const *items, int64_t n, ps_error *error) {
+static ps_code reduce(item *const *items, int64_t n, ps_error *error) {
     ps_frame *frames[MAX_BATCH];
     double dose[MAX_BATCH], begin_s = ps_seconds();
     for (int64_t i = 0; i < n; i++) {
@@ -323,7 +321,7 @@ static ps_code reduce(worker *w, item *const *items, int64_t n, ps_error *error)
         dose[i] = items[i]->dose;
     }
     ps_watchdog_beat("reduce", (long)items[0]->frame);
-    PS_TRY(w->work->ops->frame_reduce(frames, n, dose, error));
+    PS_TRY(ps_frame_reduce(frames, n, dose, error));
     for (int64_t i = 0; i < n; i++) items[i]->seconds[PS_STAGE_REDUCE] += (ps_seconds() - begin_s) / (double)n;
     return PS_OK;
 }
@@ -370,7 +368,7 @@ static ps_code compute(worker *w, item *const *items, int64_t n, ps_prepared_sys
     ps_error reason = {0};
     bool write_failed = false;
     ps_code code = prepare(w, items[0], prepared, &write_failed, &reason);
-    if (code == PS_OK && !ps_stop_wanted()) code = reduce(w, items, n, &reason);
+    if (code == PS_OK && !ps_stop_wanted()) code = reduce(items, n, &reason);
     if (code == PS_OK && ps_stop_wanted()) code = PS_FAIL(&reason, PS_E_INTERRUPTED, "%s", ps_stop_reason());
     if (code != PS_OK && n > 1 && !write_failed && ps_blames_frame(code)) { /* one of them: find out which */
         for (int64_t i = 0; i < n; i++) PS_TRY(compute(w, &items[i], 1, prepared, error));
@@ -408,7 +406,7 @@ static ps_code compute_per_frame(worker *w, item *it, ps_error *error) {
     if (it->looked) say_excluded(it);
     do {
         n_before = it->n_excluded;
-        if (it->counts) w->work->ops->frame_destroy(it->counts);
+        if (it->counts) ps_frame_destroy(it->counts);
         it->counts = NULL;
         code = ps_system_cache_get(&w->cache, group_of(w, it->work_item), it->extra_bad, &prepared, &reason);
         if (code == PS_OK) code = load_item(w, it, prepared, &reason);
@@ -444,7 +442,7 @@ static ps_code load_all(worker *w, item *const *items, int64_t n, ps_prepared_sy
         if (code != PS_OK) {
             PS_TRY(settle(w, it, code, &reason, error));
         } else if (it->extra_bad) {
-            w->work->ops->frame_destroy(it->counts);
+            ps_frame_destroy(it->counts);
             it->counts = NULL;
         } else {
             ready[(*n_ready)++] = it;
@@ -477,7 +475,7 @@ static int64_t make_room(worker *w, item **items, int64_t n) {
     int64_t n_left = 0;
     for (int64_t i = 0; i < n; i++) {
         if (items[i]->completed) continue;
-        forget_item(w, items[i]);
+        forget_item(items[i]);
         items[i]->n_excluded = 0;
         items[i]->looked = false;
         items[n_left++] = items[i];
@@ -572,7 +570,7 @@ static ps_code work_loop(worker *w, ps_error *error) {
         if (w->n_batch == 0) PS_TRY(wait_for_others(w, &finished, error));
         else
             PS_TRY(tries_suspects(w) ? process_suspect(w, error) : process_batch(w, error));
-        for (int64_t i = 0; i < w->n_batch; i++) forget_item(w, &w->batch[i]);
+        for (int64_t i = 0; i < w->n_batch; i++) forget_item(&w->batch[i]);
     }
     return PS_OK;
 }
@@ -590,7 +588,7 @@ ps_code ps_work_through(const ps_work *work, ps_work_summary *summary, ps_error 
     ps_attempts_give_up(work->attempts, code != PS_E_DEVICE && code != PS_E_BACKEND, &ignored);
     if (code != PS_OK) end_early(&w, code, &reason);
     if (code != PS_OK && error) *error = reason;
-    for (int64_t i = 0; i < w.n_batch; i++) forget_item(&w, &w.batch[i]);
+    for (int64_t i = 0; i < w.n_batch; i++) forget_item(&w.batch[i]);
     ps_loader_cancel(work->loader);
     ps_progress_end(w.progress);
     ps_frame_solver_destroy(w.solver);
