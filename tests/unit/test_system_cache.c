@@ -6,11 +6,12 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tasks/reconstruct/system_cache.h"
 #include "reference_case.h"
+#include "tasks/reconstruct/system_cache.h"
 
 /* More than any machine has: the mask of so many pixels cannot be allocated. */
 static const int64_t far_too_many = (int64_t)1 << 30;
@@ -28,14 +29,15 @@ const char *__tsan_default_options(void) {
 static int n_systems, room;
 static ps_code refusal = PS_E_MEMORY;
 
-static ps_code create_system(ps_backend *backend, const ps_system_desc *desc, ps_methods methods, ps_system **system, ps_error *error) {
-    (void)backend;
+static ps_code create_system(ps_backend *handle, const ps_system_desc *desc, ps_methods methods, ps_system **system, ps_error *error) {
+    (void)handle;
     (void)methods;
     assert_non_null(desc->frequencies); /* an open plan, always */
     assert_true(desc->n_frequencies > 0 && desc->frequencies[desc->n_frequencies - 1].multiplicity > 0);
     *system = NULL;
     if (n_systems >= room) return PS_FAIL(error, refusal, "no room");
-    *system = malloc(1);
+    *system = calloc(1, sizeof **system);
+    assert_non_null(*system);
     n_systems++;
     return PS_OK;
 }
@@ -46,6 +48,7 @@ static void destroy_system(ps_system *system) {
 }
 
 static const ps_backend_ops ops = {.name = "rooms", .system_create = create_system, .system_destroy = destroy_system};
+static ps_backend backend = {.ops = &ops};
 
 typedef struct {
     ps_job job;
@@ -60,6 +63,7 @@ static bench *set_up(int systems_that_fit) {
     bench *b = calloc(1, sizeof *b);
     assert_non_null(b);
     b->job.phase.enabled = true;
+    b->job.phase.smoothness_inv_A = b->job.complex_.smoothness_inv_A = INFINITY;
     b->run = (ps_run_plan){.n_groups = 2,
                            .groups = b->groups,
                            .scan_rows = 5,
@@ -71,7 +75,7 @@ static bench *set_up(int systems_that_fit) {
     b->extra = calloc(40 * 42, 1);
     b->extra[20 * 42 + 20] = 1;
     for (int i = 0; i < 2; i++) b->groups[i] = (ps_run_group){.optics = reference_optics_a(), .used = "{}", .bad = b->good};
-    ps_system_cache_init(&b->cache, &b->job, &b->run, NULL, b->mean, &ops, NULL);
+    ps_system_cache_init(&b->cache, &b->job, &b->run, NULL, b->mean, &backend);
     b->cache.two_systems = true;
     n_systems = 0;
     room = systems_that_fit;

@@ -4,9 +4,8 @@
 #include <string.h>
 
 void ps_system_cache_init(ps_system_cache *cache, const ps_job *job, ps_run_plan *run, const ps_measured *measured, double **group_mean,
-                          const ps_backend_ops *ops, ps_backend *backend) {
+                          ps_backend *backend) {
     *cache = (ps_system_cache){.job = job,
-                               .ops = ops,
                                .backend = backend,
                                .methods = ps_job_methods(job),
                                .run = run,
@@ -30,13 +29,17 @@ void ps_system_cache_drop(ps_system_cache *cache) {
     drop(cache, &cache->per_frame);
 }
 
-void ps_system_cache_free(ps_system_cache *cache) { ps_system_cache_drop(cache); }
+void ps_system_cache_free(ps_system_cache *cache) {
+    ps_system_cache_drop(cache);
+}
 
-static size_t detector_pixels(const ps_run_plan *run) { return (size_t)(run->detector_rows * run->detector_columns); }
+static size_t detector_pixels(const ps_run_plan *run) {
+    return (size_t)(run->detector_rows * run->detector_columns);
+}
 
 /* The plan of a group with extra_bad left out too. */
 static ps_code plan_per_frame(const ps_system_cache *cache, ps_prepared_system *prepared, int64_t group, const uint8_t *extra_bad,
-                            ps_error *error) {
+                              ps_error *error) {
     const ps_run_plan *run = cache->run;
     size_t n_pixels = detector_pixels(run);
     ps_code code = PS_OK;

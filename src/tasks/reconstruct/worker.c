@@ -580,7 +580,7 @@ ps_code ps_work_through(const ps_work *work, ps_work_summary *summary, ps_error 
     ps_error reason = {0};
     *summary = (ps_work_summary){0};
     ps_error ignored = {0};
-    ps_system_cache_init(&w.cache, work->job, work->run, work->measured, work->group_mean, work->ops, work->backend);
+    ps_system_cache_init(&w.cache, work->job, work->run, work->measured, work->group_mean, work->backend);
     w.cache.two_systems = work->two_systems;
     if (work->cluster->rank == 0) w.progress = ps_progress_begin("reconstructing", work->n_work_items, 10);
     ps_code code = ps_frame_solver_create(work->job, work->run->image_rows, work->run->image_columns, &w.solver, &reason);
