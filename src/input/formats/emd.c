@@ -116,7 +116,7 @@ static void read_axis(hid_t file, const char *group, int number, ps_axis *axis) 
 
 /* A number of a calibration group, as dataset or attribute; false: not there. */
 static bool read_number(hid_t file, const char *group, const char *name, double *value) {
-    char place[PATH_BYTES];
+    char place[PATH_BYTES + 64];
     snprintf(place, sizeof place, "%s/%s", group, name);
     return ps_hdf5_number(file, place, value) || ps_hdf5_attribute_number(file, group, name, value);
 }
