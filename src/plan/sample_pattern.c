@@ -1,5 +1,6 @@
 #include "plan/sample_pattern.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,7 @@ static ps_code take_out(ps_reader *reader, int64_t position, void *pattern, doub
 
 /* Which positions a sample consists of. */
 typedef struct {
+    bool scattered; /* pieces lie anywhere in their parts of the recording, not at the beginning */
     int64_t all, n_pieces, length, n;
     int64_t *where;          /* [n] */
     ps_pattern_tally *tally; /* [n] */
@@ -78,6 +80,13 @@ static ps_code plan_pieces(const ps_reader *reader, size_t most_bytes, size_t pa
                                                     : PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a sample of patterns");
 }
 
+/* Where in its part of the recording a piece begins; so that pieces do not all come from one column of the scan. */
+static int64_t scatter(const piece_list *list, int64_t at, int64_t room) {
+    uint64_t mixed = ((uint64_t)at + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    mixed = (mixed ^ (mixed >> 32)) * UINT64_C(0xd6e8feb86659fd93);
+    return list->scattered ? (int64_t)((mixed >> 33) % (uint64_t)(room + 1)) : 0;
+}
+
 static ps_code read_pieces(ps_reader *reader, piece_list *list, const int32_t *bad, int64_t n_bad, ps_pattern_sample *sample,
                            ps_error *error) {
     ps_code code = PS_OK;
@@ -87,6 +96,7 @@ static ps_code read_pieces(ps_reader *reader, piece_list *list, const int32_t *b
     for (int64_t i = 0; i < list->n_pieces; i++) {
         int64_t begin = piece_begin(list->all, list->n_pieces, i), end = piece_begin(list->all, list->n_pieces, i + 1);
         int64_t n = end - begin < list->length ? end - begin : list->length;
+        begin += scatter(list, i, end - begin - n);
         PS_GO(ps_reader_read(reader, begin, n, counts, error));
         ps_pattern_add(reader->info.dtype, counts, n, n_pixels, sample->mean, sample->n_marked);
         ps_patterns_tally(reader->info.dtype, counts, n, n_pixels, bad, n_bad, list->tally + list->n);
@@ -108,11 +118,11 @@ static ps_code list_bad(const ps_pattern_sample *sample, const uint8_t *bad, int
     return PS_OK;
 }
 
-ps_code ps_sample_pattern_of(const char *source, const ps_reader_options *options, size_t most_bytes, const uint8_t *bad,
-                             ps_pattern_sample *sample, ps_error *error) {
+static ps_code take_sample(const char *source, const ps_reader_options *options, size_t most_bytes, bool scattered, const uint8_t *bad,
+                           ps_pattern_sample *sample, ps_error *error) {
     ps_code code = PS_OK;
     ps_reader *reader = NULL;
-    piece_list list = {0};
+    piece_list list = {.scattered = scattered};
     int32_t *pixels = NULL;
     int64_t n_bad = 0;
     *sample = (ps_pattern_sample){0};
@@ -133,8 +143,13 @@ done:
     return code;
 }
 
+ps_code ps_sample_pattern_of(const char *source, const ps_reader_options *options, size_t most_bytes, const uint8_t *bad,
+                             ps_pattern_sample *sample, ps_error *error) {
+    return take_sample(source, options, most_bytes, true, bad, sample, error);
+}
+
 ps_code ps_sample_pattern(const char *source, const ps_reader_options *options, ps_pattern_sample *sample, ps_error *error) {
-    return ps_sample_pattern_of(source, options, SAMPLE_BYTES, NULL, sample, error);
+    return take_sample(source, options, SAMPLE_BYTES, false, NULL, sample, error);
 }
 
 void ps_pattern_sample_free(ps_pattern_sample *sample) {
