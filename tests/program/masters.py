@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Dectris masters and markers through the whole program: the picture is the one of the plain recording, whatever the type, the order of the
+data files and the rank that reads them; what does not fit is refused with both numbers."""
+import sys
+
+import h5py
+import numpy
+from program import COLUMNS, IN_DISC, JOB, RESULTS, ROWS, check, fail, main, recording, says
+
+DETECTOR = "entry/instrument/detector"
+SPECIFIC = f"{DETECTOR}/detectorSpecific"
+N = ROWS * COLUMNS
+
+
+def write_master(folder, pieces, name="frame_0_master.h5", images=COLUMNS, triggers=ROWS, numbers=True, **said):
+    """pieces: (file, first position, counts) in the order of the links."""
+    with h5py.File(folder.path / name, "w") as master:
+        for index, (file, first, counts) in enumerate(pieces):
+            with h5py.File(folder.path / file, "w") as data:
+                dataset = data.create_dataset("entry/data/data", data=counts, chunks=(1, *counts.shape[1:]))
+                if numbers:
+                    dataset.attrs["image_nr_low"], dataset.attrs["image_nr_high"] = first + 1, first + len(counts)
+            master[f"entry/data/data_{index + 1:06d}"] = h5py.ExternalLink(file, "/entry/data/data")
+        master[f"{SPECIFIC}/nimages"], master[f"{SPECIFIC}/ntrigger"] = images, triggers
+        for place, value in said.items():
+            master[f"{DETECTOR}/{place}"] = value
+
+
+def save_job(folder, shape=None, **series):
+    said = {"scan_shape": shape} if shape else {}
+    folder.save_job({**JOB, "series": {"files": ["frame_0*"], **said, **series}})
+
+
+def close(found, expected, what):
+    """To the rounding of single precision: sums of integers and of floating-point counts take other paths."""
+    for name in RESULTS:
+        if name not in expected.results:
+            continue
+        a, b = found.results[name], expected.results[name]
+        largest = numpy.abs(b).max() if b.size else 0
+        if not numpy.abs(a - b).max(initial=0) <= 2e-4 * largest + 1e-12:
+            fail(f"{what}: {name} differs by {numpy.abs(a - b).max()} of {largest}")
+
+
+def marked():
+    """Counts with a pixel without counts inside the disc, everywhere, and some that come and go."""
+    counts, none = recording(1), numpy.zeros(recording(1).shape, bool)
+    none[:, IN_DISC[0], IN_DISC[1]] = True
+    none[::5, IN_DISC[0] + 2, IN_DISC[1] - 1] = True
+    return counts, none
+
+
+def plain_result(folder):
+    counts, none = marked()
+    counts[none] = 65535
+    folder.save("plain.npy", counts)
+    folder.save_job({**JOB, "series": {"files": ["plain.npy"], "scan_shape": [ROWS, COLUMNS]}})
+    return folder.run()
+
+
+def markers_are_known_in_every_type(folder):
+    """What the file stores decides, also when it is converted when read, on one rank and on three."""
+    plain = plain_result(folder)
+    kinds = {"int64": -1, "uint64": 2**64 - 1, "int32": 2**31 - 1, "int16": -1, "uint32": 2**32 - 1, "float32": 4294967295.0,
+             "float64": 4294967295.0}
+    cases = [(dtype, value, {}) for dtype, value in kinds.items()]
+    cases += [("int64", 2**63 - 1, {}), ("int64", 2**32 - 1, {}), ("float32", 65535.0, {}), ("float64", 2.0**64, {})]
+    cases += [(dtype, 65535, {"bit_depth_image": 16}) for dtype in ("uint32", "int32", "uint64", "int64", "float32")]
+    for number, (dtype, value, said) in enumerate(cases):
+        counts, none = marked()
+        counts = counts.astype(dtype)
+        counts[none] = numpy.array(value, dtype)
+        write_master(folder, [("data_1.h5", 0, counts)], **said)
+        save_job(folder)
+        found = folder.run(ranks=3 if number % 4 == 0 else None)
+        close(found, plain, f"{dtype} with {value} {said}")
+        a, b = found.frames["n_excluded"][0], plain.frames["n_excluded"][0]
+        check(a == b > 0, f"{dtype} with {value} {said}: {a} values left out, expected {b}")
+
+
+def saturation_stands_in_modules(folder):
+    plain = plain_result(folder)
+    counts, none = marked()
+    counts[none] = 5000
+    write_master(folder, [("data_1.h5", 0, counts)], **{"detectorSpecific/detectorModule_000/countrate_correction_count_cutoff": 6000,
+                                                        "detectorSpecific/detectorModule_001/countrate_correction_count_cutoff": 4500})
+    save_job(folder)
+    close(folder.run(), plain, "saturated counts")
+
+
+def image_numbers_order_the_data(folder):
+    counts = recording(1)
+    folder.save("plain.npy", counts)
+    folder.save_job({**JOB, "series": {"files": ["plain.npy"], "scan_shape": [ROWS, COLUMNS]}})
+    plain = folder.run()
+    cuts = [("data_1.h5", 30, counts[30:]), ("data_2.h5", 0, counts[:13]), ("data_3.h5", 13, counts[13:30])]
+    write_master(folder, cuts)
+    save_job(folder)
+    for ranks in (None, 3):
+        found = folder.run(ranks=ranks)
+        for name in plain.results:
+            check(found.results[name].tobytes() == plain.results[name].tobytes(), f"{ranks} ranks: {name} differs")
+    write_master(folder, [cuts[1], cuts[0]])  # 13 to 29 are nowhere
+    (folder.path / "out.h5").unlink()
+    says(folder.call("run", status=4), "no data file holds the images 14 to 30")
+    says(folder.run("series.allow_partial=true").text, "no data file holds the images 14 to 30: detector frames 13 to 29 are filled")
+
+
+def shapes_are_not_guessed(folder):
+    """42 planned, 36 there: no square; a voltage that is none of electrons is not taken."""
+    counts = recording(1)
+    write_master(folder, [("data_1.h5", 0, counts[:36])])
+    save_job(folder)
+    for command in ("check", "run"):
+        says(folder.call(command, status=2 if command == "check" else 4), "36 detector frames", "42 were planned")
+    check(folder.run("series.allow_partial=true").frames["state"][0] == 1, "filled")
+    write_master(folder, [("data_1.h5", 0, counts[:36])], **{"detectorSpecific/photon_energy": 12398.4})
+    save_job(folder, [6, 6])
+    says(folder.run().text, "photon_energy is 12398.4 eV", "no voltage of an electron microscope")
+
+
+if __name__ == "__main__":
+    sys.exit(main([markers_are_known_in_every_type, saturation_stands_in_modules, image_numbers_order_the_data, shapes_are_not_guessed]))
