@@ -103,8 +103,8 @@ static void expect_cleaned(hid_t type, const void *values, const double *expecte
 static void test_wide_types(void **unused) {
     (void)unused;
     const ps_invalid_counts none = {0}, two_negative = {.n_negative = 2}, one_negative = {.n_negative = 1};
-    expect_cleaned(H5T_NATIVE_INT64, (int64_t[]){-1, 5, INT64_MAX, UINT32_MAX, INT64_MIN, 70000},
-                   (double[]){NAN, 5, NAN, NAN, NAN, 70000}, PS_F64, two_negative);
+    expect_cleaned(H5T_NATIVE_INT64, (int64_t[]){-1, 5, INT64_MAX, UINT32_MAX, INT64_MIN, 70000}, (double[]){NAN, 5, NAN, NAN, NAN, 70000},
+                   PS_F64, two_negative);
     expect_cleaned(H5T_NATIVE_UINT64, (uint64_t[]){UINT64_MAX, 5, UINT32_MAX, INT64_MAX, 1, 65536}, (double[]){NAN, 5, NAN, NAN, 1, 65536},
                    PS_F64, none);
     expect_cleaned(H5T_NATIVE_INT32, (int32_t[]){INT32_MAX, 5, -1, INT32_MAX - 1, 65535, 0},
@@ -129,12 +129,8 @@ static void test_floating_copies(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unsigned),
-        cmocka_unit_test(test_signed),
-        cmocka_unit_test(test_floating),
-        cmocka_unit_test(test_reader),
-        cmocka_unit_test(test_wide_types),
-        cmocka_unit_test(test_floating_copies),
+        cmocka_unit_test(test_unsigned), cmocka_unit_test(test_signed),     cmocka_unit_test(test_floating),
+        cmocka_unit_test(test_reader),   cmocka_unit_test(test_wide_types), cmocka_unit_test(test_floating_copies),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -278,6 +278,34 @@ static void photons_are_no_electrons(void **unused) {
     expect_voltage(30000, 0, 30000, NULL);
 }
 
+/* A data file that is exchanged while it is in use is refused at every read, not at the first one only. */
+static void a_changed_file_stays_refused(void **unused) {
+    (void)unused;
+    uint32_t counts[4 * ROWS * COLUMNS];
+    for (int kind = 0; kind < 3; kind++) {
+        write_data("a.h5", 0, 4, 0, 0);
+        H5Fclose(create_master("m.h5", 1, 0, 0));
+        ps_reader *reader = open_with(false);
+        hid_t file = create_file(in_folder("a.h5"));
+        const made_dataset now = {3,
+                                  {kind == 0 ? 2 : 4, kind == 1 ? COLUMNS : ROWS, kind == 1 ? ROWS : COLUMNS},
+                                  {1, 3, 3},
+                                  kind == 2 ? PS_I16 : PS_U16,
+                                  AS_CONTIGUOUS,
+                                  0,
+                                  0,
+                                  0}; /* fewer; turned; signed, as many bytes */
+        add_dataset(file, "/entry/data/data", &now);
+        H5Fclose(file);
+        for (int i = 0; i < 3; i++) {
+            ps_error error = {0};
+            assert_int_equal(ps_reader_read(reader, 0, 2, counts, &error), PS_E_INPUT);
+            expect_text(&error, "changed while it was in use");
+        }
+        ps_reader_close(reader);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(triggers_are_rows),
@@ -289,6 +317,7 @@ int main(void) {
         cmocka_unit_test(saturation_stands_in_many_places),
         cmocka_unit_test(bit_depth_decides),
         cmocka_unit_test(photons_are_no_electrons),
+        cmocka_unit_test(a_changed_file_stays_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -48,4 +48,8 @@ ps_code ps_segments_take(ps_segments *list, ps_segment *segment, ps_recording *i
 ps_code ps_segments_read(ps_segments *list, int64_t first_position, int64_t n_positions, size_t frame_bytes, void *counts, ps_error *error);
 void ps_segments_free(ps_segments *list);
 
+/* What both halves of the implementation use: PS_E_INPUT when list->channel is none of the dataset's; the type as the file has it. */
+ps_code ps_segments_check_channel(const ps_segments *list, const ps_hdf5_dataset *dataset, ps_error *error);
+const char *ps_stored_name(ps_dtype dtype, ps_stored stored);
+
 #endif

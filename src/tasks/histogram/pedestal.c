@@ -6,6 +6,7 @@
 
 #include "core/byte_order.h"
 #include "core/file_read.h"
+#include "core/regular.h"
 #include "hdf5/behind.h"
 #include "hdf5/util.h"
 #include "input/formats/npy_header.h"
@@ -86,12 +87,14 @@ ps_code ps_pedestal_load(const char *source, int64_t rows, int64_t columns, doub
     ps_code code = PS_OK;
     PS_TRY(ps_preflight_inspect(source, &(ps_reader_options){0}, error));
     PS_TRY(ps_source_split(source, &parts, error));
+    PS_GO(ps_regular_check(parts.path, error));
     if (parts.dataset)
         code = load_hdf5(parts.path, parts.dataset, rows, columns, values, error);
     else if (ps_npy_is_file(parts.path))
         code = load_npy(parts.path, rows, columns, values, error);
     else
         code = PS_FAIL(error, PS_E_INPUT, "%s: cannot be read as a pedestal; expected a .npy file or file.h5:/dataset", parts.path);
+done:
     ps_source_free(&parts);
     return code;
 }
