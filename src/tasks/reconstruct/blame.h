@@ -9,7 +9,7 @@
  * excepted, which it returns for values of the frame. Codes alone do not tell the output's PS_E_IO or PS_E_HDF5 from a recording's: who calls the output says so.
  *
  * Memory that is not there (PS_E_MEMORY) blames neither at first: half of the frames in hand are tried at a time, down to one, with all that
- * was kept for later freed. A frame that does not fit alone is failed.
+ * was kept for later freed. Where one does not fit alone, the rank ends as if it had lost its device.
  *
  * An error of MPI (PS_E_MPI: the queue) ends all ranks: this one cannot tell the others, who would wait for its frames for ever. */
 #ifndef PS_TASKS_RECONSTRUCT_BLAME_H

@@ -485,7 +485,8 @@ static int64_t make_room(worker *w, item **items, int64_t n) {
     return n_left;
 }
 
-/* Attempts n frames; where memory does not do for them, half of them at a time, and a frame alone once more with everything else freed. */
+/* Attempts n frames; where memory does not do for them, half of them at a time, and a frame alone once more with everything else freed. Where
+ * that does not do either, the rank ends: another may have more, and every frame of a group needs about as much. */
 static ps_code process(worker *w, item **items, int64_t n, bool again, ps_error *error) {
     ps_error reason = {0};
     ps_code code = attempt(w, items, n, &reason);
@@ -493,11 +494,9 @@ static ps_code process(worker *w, item **items, int64_t n, bool again, ps_error 
     if (code != PS_E_MEMORY) return PS_FAIL(error, code, "%s", reason.text);
     n = make_room(w, items, n);
     if (n == 0) return PS_OK;
-    if (n == 1 && again) {
-        ps_error_prefix(
-            &reason, "out of memory with this frame alone; --resume --retry-failed with fewer ranks on a node, or more memory, may do it");
-        return fail_item(w, items[0], &reason, error);
-    }
+    if (n == 1 && again)
+        return PS_FAIL(error, PS_E_MEMORY, "no memory even for one frame at a time; fewer ranks on a node, or more memory, may do it: %s",
+                       reason.text);
     int64_t half = (n + 1) / 2;
     if (w->frames_at_once > half) w->frames_at_once = half;
     ps_log(PS_LOG_WARNING, "not enough memory for frame %lld%s (%s): trying again with %lld at a time", (long long)items[0]->frame,
@@ -519,7 +518,7 @@ static ps_code process_suspect(worker *w, ps_error *error) {
     PS_TRY(ps_attempts_count(w->work->attempts, frame, &n, error));
     if (n >= PS_MOST_ATTEMPTS) {
         PS_FAIL(&reason, PS_E_DEVICE,
-                "began %lld times and never ended: killed its process or device; --resume --retry-failed tries it again", (long long)n);
+                "began %lld times and never ended: killed its process or device, or found no memory; --resume --retry-failed tries it again", (long long)n);
         PS_TRY(fail_item(w, &w->batch[0], &reason, error));
     } else {
         ps_log(PS_LOG_INFO, "frame %lld was begun before and never ended: it is tried alone", (long long)frame);
@@ -585,7 +584,7 @@ ps_code ps_work_through(const ps_work *work, ps_work_summary *summary, ps_error 
     if (work->cluster->rank == 0) w.progress = ps_progress_begin("reconstructing", work->n_work_items, 10);
     ps_code code = ps_frame_solver_create(work->job, work->run->image_rows, work->run->image_columns, &w.solver, &reason);
     if (code == PS_OK) code = work_loop(&w, &reason);
-    ps_attempts_give_up(work->attempts, code != PS_E_DEVICE && code != PS_E_BACKEND, &ignored);
+    ps_attempts_give_up(work->attempts, code != PS_E_DEVICE && code != PS_E_BACKEND && code != PS_E_MEMORY, &ignored);
     if (code != PS_OK) end_early(&w, code, &reason);
     if (code != PS_OK && error) *error = reason;
     for (int64_t i = 0; i < w.n_batch; i++) forget_item(&w.batch[i]);
