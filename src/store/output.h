@@ -51,7 +51,7 @@ typedef struct {
     const char *path;
     int64_t bytes;    /* -1: it is not there */
     int64_t mtime_ns; /* for people; nothing compares it */
-    uint32_t samples; /* CRC-32 of samples of its content (reconstruct/file_checks.h); 0: it could not be read */
+    uint32_t samples; /* CRC-32 of samples of its content (plan/file_checks.h); 0: it could not be read */
     uint32_t whole;   /* CRC-32 of all of it; 0: not asked for */
 } ps_output_file;
 
