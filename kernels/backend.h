@@ -124,7 +124,7 @@ typedef struct {
  * have the default that their comment states. */
 typedef struct ps_backend_ops {
     /* --- required --- */
-    const char *name; /* "cpu-reference", "cpu-fast", "cuda" */
+    const char *name;                                                                          /* "cpu-reference", "cpu-fast", "cuda" */
     ps_code (*open)(const ps_backend_options *options, ps_backend **backend, ps_error *error); /* n_sharing is 1 or more */
     void (*close)(ps_backend *backend);
     void (*device_info)(const ps_backend *backend, ps_device_info *info);

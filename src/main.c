@@ -6,10 +6,10 @@
 
 #include "cli/cli.h"
 #include "cluster/waiting.h"
-#include "hdf5/crash.h"
-#include "hdf5/lock.h"
 #include "core/one_thread.h"
 #include "core/text.h"
+#include "hdf5/crash.h"
+#include "hdf5/lock.h"
 
 typedef struct {
     const char *name;
@@ -37,7 +37,8 @@ static int unknown_command(const char *name) {
     const char *names[N_COMMANDS];
     for (int i = 0; i < N_COMMANDS; i++) names[i] = commands[i].name;
     const char *nearest = ps_text_nearest(name, names, N_COMMANDS);
-    fprintf(stderr, "ptyseries: unknown command '%s'%s%s; see ptyseries --help\n", name, nearest ? ", did you mean " : "", nearest ? nearest : "");
+    fprintf(stderr, "ptyseries: unknown command '%s'%s%s; see ptyseries --help\n", name, nearest ? ", did you mean " : "",
+            nearest ? nearest : "");
     return 2;
 }
 

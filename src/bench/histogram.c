@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "bench/bench_frames.h"
-#include "core/options.h"
 #include "core/log.h"
+#include "core/options.h"
 #include "kernels/backend_list.h"
 #include "kernels/histogram.h"
 

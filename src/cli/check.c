@@ -8,13 +8,13 @@
 #include "cli/check_report.h"
 #include "cli/check_time.h"
 #include "cli/cli.h"
-#include "core/options.h"
 #include "core/log.h"
+#include "core/options.h"
 #include "core/text.h"
-#include "tasks/histogram/counting.h"
 #include "input/preflight.h"
-#include "store/guard.h"
 #include "plan/backend_choice.h"
+#include "store/guard.h"
+#include "tasks/histogram/counting.h"
 
 typedef struct {
     const char *job_path;

@@ -2,17 +2,17 @@
 #ifndef PS_CLI_CHECK_REPORT_H
 #define PS_CLI_CHECK_REPORT_H
 
-#include "tasks/histogram/memory.h"
 #include "job/job.h"
 #include "kernels/backend.h"
 #include "plan/memory.h"
 #include "plan/plan.h"
+#include "tasks/histogram/memory.h"
 #include "tasks/simulate/simulate.h"
 
 typedef struct {
     ps_job job;
-    ps_run_plan run;              /* reconstruct: all of it; histogram: recordings only; simulate: empty */
-    const ps_backend_ops *ops;    /* NULL for simulate */
+    ps_run_plan run;           /* reconstruct: all of it; histogram: recordings only; simulate: empty */
+    const ps_backend_ops *ops; /* NULL for simulate */
     ps_backend_options backend_options;
     bool device_is_here;          /* this machine has what the backend needs */
     const char *backend_note;     /* why this backend; "" when the job says so */

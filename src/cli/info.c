@@ -7,10 +7,10 @@
 
 #include "cli/cli.h"
 #include "core/options.h"
-#include "tasks/histogram/view.h"
-#include "input/reader.h"
 #include "input/preflight.h"
+#include "input/reader.h"
 #include "store/info.h"
+#include "tasks/histogram/view.h"
 
 static void print_line(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
-#include "core/options.h"
 #include "core/log.h"
+#include "core/options.h"
 
 static ps_code run(int n_arguments, char **arguments, ps_error *error) {
     ps_pack_options options = {.level = 4};

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "cli/cli.h"
-#include "core/options.h"
 #include "core/log.h"
+#include "core/options.h"
 #include "tasks/histogram/preview.h"
 #include "tasks/histogram/view.h"
 

@@ -4,18 +4,18 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "core/options.h"
 #include "cluster/cluster.h"
 #include "cluster/placement.h"
 #include "cluster/stop.h"
 #include "cluster/waiting.h"
 #include "cluster/watchdog.h"
 #include "core/log.h"
+#include "core/options.h"
 #include "core/text.h"
-#include "tasks/histogram/histogram.h"
 #include "input/preflight.h"
 #include "job/job.h"
 #include "plan/backend_choice.h"
+#include "tasks/histogram/histogram.h"
 #include "tasks/reconstruct/run.h"
 #include "tasks/simulate/simulate.h"
 
@@ -65,11 +65,10 @@ static char *join_command_line(int n_arguments, char **arguments) {
     return joined;
 }
 
-static ps_code do_task(const ps_cluster *cluster, const ps_job *job, const run_arguments *given, const char *command_line, ps_error *error) {
-    ps_run_options options = {.resume = given->resume,
-                              .overwrite = given->overwrite,
-                              .retry_failed = given->retry_failed,
-                              .command_line = command_line};
+static ps_code do_task(const ps_cluster *cluster, const ps_job *job, const run_arguments *given, const char *command_line,
+                       ps_error *error) {
+    ps_run_options options = {
+        .resume = given->resume, .overwrite = given->overwrite, .retry_failed = given->retry_failed, .command_line = command_line};
     switch (job->task) {
     case PS_TASK_RECONSTRUCT: return ps_reconstruct(cluster, job, &options, error);
     case PS_TASK_SIMULATE: return ps_simulate(cluster, job, &options, error);
@@ -112,10 +111,8 @@ int ps_command_run(int n_arguments, char **arguments) {
         ps_preflight_begin(); /* while there are neither MPI nor threads */
         ps_stop_install(given.max_hours);
         code = ps_cluster_begin(&cluster, &error);
-        ps_log_configure(&(ps_log_options){.level = given.quiet ? PS_LOG_WARNING : PS_LOG_INFO,
-                                           .json = given.log_json,
-                                           .rank = cluster.rank,
-                                           .n_ranks = cluster.n_ranks});
+        ps_log_configure(&(ps_log_options){
+            .level = given.quiet ? PS_LOG_WARNING : PS_LOG_INFO, .json = given.log_json, .rank = cluster.rank, .n_ranks = cluster.n_ranks});
         if (ps_waiting_note() && cluster.node_rank == 0) ps_log(PS_LOG_INFO, "%s: %s", cluster.host, ps_waiting_note());
         ps_watchdog_start(given.watchdog_s);
         if (code == PS_OK) code = run_job(&cluster, &given, command_line, &error);

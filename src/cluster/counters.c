@@ -47,8 +47,10 @@ static void *server_main(void *argument) {
         int found = 0;
         MPI_Status status;
         MPI_Iprobe(MPI_ANY_SOURCE, TAG_REQUEST, counters->messages, &found, &status);
-        if (found) answer(counters, status.MPI_SOURCE);
-        else nanosleep(&pause, NULL);
+        if (found)
+            answer(counters, status.MPI_SOURCE);
+        else
+            nanosleep(&pause, NULL);
     }
     return NULL;
 }
@@ -142,8 +144,10 @@ void ps_counters_destroy(ps_counters *counters) {
         atomic_store(&counters->stop_server, true);
         pthread_join(counters->server, NULL);
     }
-    if (has_window) MPI_Win_free(&counters->window);
-    else free(counters->memory);
+    if (has_window)
+        MPI_Win_free(&counters->window);
+    else
+        free(counters->memory);
     if (counters->messages != MPI_COMM_NULL) MPI_Comm_free(&counters->messages);
     pthread_mutex_destroy(&counters->mutex);
     free(counters);

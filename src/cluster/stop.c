@@ -8,7 +8,7 @@
 #include "core/log.h"
 
 static atomic_int signal_seen; /* lock-free: written by handlers, read by any thread */
-static double end_s; /* 0: no limit */
+static double end_s;           /* 0: no limit */
 static char limit_text[48];
 
 static void on_signal(int number) {
@@ -26,7 +26,9 @@ void ps_stop_install(double max_hours) {
     snprintf(limit_text, sizeof limit_text, "time limit of %g h", max_hours);
 }
 
-bool ps_stop_wanted(void) { return atomic_load(&signal_seen) != 0 || (end_s > 0 && ps_seconds() >= end_s); }
+bool ps_stop_wanted(void) {
+    return atomic_load(&signal_seen) != 0 || (end_s > 0 && ps_seconds() >= end_s);
+}
 
 const char *ps_stop_reason(void) {
     switch (atomic_load(&signal_seen)) {

@@ -6,7 +6,7 @@
 
 const char *ps_code_name(ps_code code) {
     switch (code) {
-#define X(c, status, name)                                                                                                                 \
+#define X(c, status, name) \
     case c: return name;
         PS_CODES(X)
 #undef X
@@ -16,7 +16,7 @@ const char *ps_code_name(ps_code code) {
 
 int ps_code_exit_status(ps_code code) {
     switch (code) {
-#define X(c, status, name)                                                                                                                 \
+#define X(c, status, name) \
     case c: return status;
         PS_CODES(X)
 #undef X

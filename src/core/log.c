@@ -18,7 +18,9 @@ double ps_seconds(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-void ps_log_configure(const ps_log_options *wanted) { options = *wanted; }
+void ps_log_configure(const ps_log_options *wanted) {
+    options = *wanted;
+}
 
 static const char *level_name(ps_log_level level) {
     static const char *const names[] = {"debug", "info", "warning", "error"};
@@ -92,9 +94,12 @@ ps_progress *ps_progress_begin(const char *what, int64_t total, double interval_
 
 static void format_duration(double seconds, char *text, size_t bytes) {
     long s = (long)(seconds + 0.5);
-    if (s >= 3600) snprintf(text, bytes, "%ld h %02ld min", s / 3600, s / 60 % 60);
-    else if (s >= 60) snprintf(text, bytes, "%ld min %02ld s", s / 60, s % 60);
-    else snprintf(text, bytes, "%ld s", s);
+    if (s >= 3600)
+        snprintf(text, bytes, "%ld h %02ld min", s / 3600, s / 60 % 60);
+    else if (s >= 60)
+        snprintf(text, bytes, "%ld min %02ld s", s / 60, s % 60);
+    else
+        snprintf(text, bytes, "%ld s", s);
 }
 
 static void draw_bar(ps_progress *progress, const char *eta, const char *note) {
@@ -122,8 +127,10 @@ void ps_progress_update(ps_progress *progress, int64_t done, const char *note) {
         format_duration(last ? elapsed : elapsed / (double)done * (double)(progress->total - done), left, sizeof left);
         snprintf(eta, sizeof eta, last ? "took %s" : "%s left", left);
     }
-    if (progress->terminal) draw_bar(progress, eta, note);
-    else ps_log(PS_LOG_INFO, "%s: %lld of %lld  %s  %s", progress->what, (long long)done, (long long)progress->total, eta, note ? note : "");
+    if (progress->terminal)
+        draw_bar(progress, eta, note);
+    else
+        ps_log(PS_LOG_INFO, "%s: %lld of %lld  %s  %s", progress->what, (long long)done, (long long)progress->total, eta, note ? note : "");
 }
 
 void ps_progress_end(ps_progress *progress) {

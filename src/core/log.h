@@ -25,7 +25,7 @@ void ps_log(ps_log_level level, const char *format, ...) __attribute__((format(p
 /* Progress of a long task, shown by one rank: a bar with ETA on a terminal, otherwise a line at most every `interval_s`. */
 typedef struct ps_progress ps_progress;
 ps_progress *ps_progress_begin(const char *what, int64_t total, double interval_s); /* owned by the caller; NULL is silent */
-void ps_progress_update(ps_progress *progress, int64_t done, const char *note);      /* note: may be NULL */
+void ps_progress_update(ps_progress *progress, int64_t done, const char *note);     /* note: may be NULL */
 void ps_progress_end(ps_progress *progress);                                        /* draws the last state and frees */
 
 double ps_seconds(void); /* monotonic clock, seconds */

@@ -64,8 +64,8 @@ ps_code ps_options_parse(ps_command_line *line, int n_arguments, char **argument
         const char *argument = arguments[i];
         if (only_operands || argument[0] != '-' || argument[1] == '\0') {
             if (line->n_operands >= line->max_operands)
-                return PS_FAIL(error, PS_E_ARGUMENT, "ptyseries %s: unexpected argument '%s'; usage: ptyseries %s %s", line->command, argument,
-                               line->command, line->synopsis);
+                return PS_FAIL(error, PS_E_ARGUMENT, "ptyseries %s: unexpected argument '%s'; usage: ptyseries %s %s", line->command,
+                               argument, line->command, line->synopsis);
             line->operands[line->n_operands++] = argument;
             continue;
         }
@@ -91,6 +91,7 @@ ps_code ps_options_parse(ps_command_line *line, int n_arguments, char **argument
         PS_TRY(store_value(line, option, value, error));
     }
     if (line->n_operands < line->min_operands)
-        return PS_FAIL(error, PS_E_ARGUMENT, "ptyseries %s: missing argument; usage: ptyseries %s %s", line->command, line->command, line->synopsis);
+        return PS_FAIL(error, PS_E_ARGUMENT, "ptyseries %s: missing argument; usage: ptyseries %s %s", line->command, line->command,
+                       line->synopsis);
     return PS_OK;
 }

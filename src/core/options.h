@@ -12,7 +12,7 @@ typedef enum { PS_OPTION_FLAG, PS_OPTION_TEXT, PS_OPTION_INTEGER, PS_OPTION_NUMB
 typedef struct {
     const char *name; /* "--resume" */
     ps_option_kind kind;
-    void *value;      /* bool, const char *, int64_t, double, ps_option_list */
+    void *value; /* bool, const char *, int64_t, double, ps_option_list */
     const char *help;
 } ps_option;
 

@@ -2,7 +2,7 @@
 
 size_t ps_dtype_bytes(ps_dtype dtype) {
     switch (dtype) {
-#define X(d, type, name)                                                                                                                   \
+#define X(d, type, name) \
     case d: return sizeof(type);
         PS_DTYPES(X)
 #undef X
@@ -12,7 +12,7 @@ size_t ps_dtype_bytes(ps_dtype dtype) {
 
 const char *ps_dtype_name(ps_dtype dtype) {
     switch (dtype) {
-#define X(d, type, name)                                                                                                                   \
+#define X(d, type, name) \
     case d: return name;
         PS_DTYPES(X)
 #undef X

@@ -10,14 +10,14 @@ extern "C" {
 #endif
 
 /* enumerator, C type, name as users write it */
-#define PS_DTYPES(X)                                                                                                                       \
-    X(PS_U8, uint8_t, "uint8")                                                                                                             \
-    X(PS_U16, uint16_t, "uint16")                                                                                                          \
-    X(PS_U32, uint32_t, "uint32")                                                                                                          \
-    X(PS_I8, int8_t, "int8")                                                                                                               \
-    X(PS_I16, int16_t, "int16")                                                                                                            \
-    X(PS_I32, int32_t, "int32")                                                                                                            \
-    X(PS_F32, float, "float32")                                                                                                            \
+#define PS_DTYPES(X)              \
+    X(PS_U8, uint8_t, "uint8")    \
+    X(PS_U16, uint16_t, "uint16") \
+    X(PS_U32, uint32_t, "uint32") \
+    X(PS_I8, int8_t, "int8")      \
+    X(PS_I16, int16_t, "int16")   \
+    X(PS_I32, int32_t, "int32")   \
+    X(PS_F32, float, "float32")   \
     X(PS_F64, double, "float64")
 
 typedef enum {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5/bslz4.h"
 #include "core/byte_order.h"
 #include "core/file_read.h"
+#include "hdf5/bslz4.h"
 #include "hdf5/index.h"
 #include "hdf5/util.h"
 

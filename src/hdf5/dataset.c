@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5/bslz4.h"
 #include "hdf5/behind.h"
+#include "hdf5/bslz4.h"
 #include "hdf5/chunks.h"
 #include "hdf5/index.h"
 #include "hdf5/util.h"

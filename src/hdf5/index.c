@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/regular.h"
 #include "core/file_read.h"
+#include "core/regular.h"
 #include "hdf5/util.h"
 
 enum {

@@ -26,8 +26,12 @@ void ps_hdf5_lock(void) {
 
 static bool broken;
 
-void ps_hdf5_mark_broken(void) { broken = true; }
-bool ps_hdf5_is_broken(void) { return broken; }
+void ps_hdf5_mark_broken(void) {
+    broken = true;
+}
+bool ps_hdf5_is_broken(void) {
+    return broken;
+}
 
 void ps_hdf5_unlock(void) {
     if (--depth == 0) work->path[0] = '\0';

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 
 #include "core/error.h"
-#include "hdf5/lock.h"
 #include "core/types.h"
+#include "hdf5/lock.h"
 
 /* The innermost reason of the last failed HDF5 call, one line; "no reason given" when there is none. */
 void ps_hdf5_reason(char *text, size_t bytes);

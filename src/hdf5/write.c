@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5/lock.h"
 #include "core/regular.h"
+#include "hdf5/lock.h"
 
 void ps_h5_quiet(void) {
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);

@@ -52,8 +52,9 @@ static ps_code check_shape(const ps_loader *loader, const ps_reader *reader, ps_
     if (found->n_positions == wanted->n_positions && found->detector_rows == wanted->detector_rows &&
         found->detector_columns == wanted->detector_columns && found->dtype == wanted->dtype)
         return PS_OK;
-    return PS_FAIL(error, PS_E_INPUT, "%s: found %lld positions of %lld x %lld %s, expected %lld of %lld x %lld %s as in the rest of the series",
-                   reader->path, (long long)found->n_positions, (long long)found->detector_rows, (long long)found->detector_columns,
+    return PS_FAIL(error, PS_E_INPUT,
+                   "%s: found %lld positions of %lld x %lld %s, expected %lld of %lld x %lld %s as in the rest of the series", reader->path,
+                   (long long)found->n_positions, (long long)found->detector_rows, (long long)found->detector_columns,
                    ps_dtype_name(found->dtype), (long long)wanted->n_positions, (long long)wanted->detector_rows,
                    (long long)wanted->detector_columns, ps_dtype_name(wanted->dtype));
 }
@@ -76,7 +77,9 @@ static void publish_slot(ps_loader *loader, double seconds) {
     pthread_mutex_unlock(&loader->mutex);
 }
 
-static int64_t count_pixels(const ps_loader_shape *shape) { return shape->detector_rows * shape->detector_columns; }
+static int64_t count_pixels(const ps_loader_shape *shape) {
+    return shape->detector_rows * shape->detector_columns;
+}
 
 /* The first good pattern behind `position`, for one at the beginning that has none before it. */
 static ps_code find_good_behind(ps_loader *loader, ps_reader *reader, int64_t position, ps_error *error) {
@@ -114,7 +117,8 @@ static ps_code read_slot(ps_loader *loader, ps_reader *reader, const slot *into,
 
 static void note_findings(ps_loader *loader, const ps_reader *reader) {
     pthread_mutex_lock(&loader->mutex);
-    loader->found = (ps_loader_findings){.invalid = ps_reader_invalid(reader), .n_missing = reader->info.n_missing,
+    loader->found = (ps_loader_findings){.invalid = ps_reader_invalid(reader),
+                                         .n_missing = reader->info.n_missing,
                                          .n_pixels = count_pixels(&loader->shape) - loader->n_bad};
     pthread_mutex_unlock(&loader->mutex);
 }
@@ -334,7 +338,9 @@ ps_loader_findings ps_loader_found(ps_loader *loader) {
     return found;
 }
 
-const ps_pattern_tally *ps_loader_tally(const ps_loader *loader) { return loader->tally; }
+const ps_pattern_tally *ps_loader_tally(const ps_loader *loader) {
+    return loader->tally;
+}
 
 double ps_loader_seconds(ps_loader *loader) {
     pthread_mutex_lock(&loader->mutex);

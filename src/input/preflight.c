@@ -19,11 +19,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "hdf5/crash.h"
-#include "hdf5/lock.h"
+#include "core/file_read.h"
 #include "core/regular.h"
 #include "core/text.h"
-#include "core/file_read.h"
+#include "hdf5/crash.h"
+#include "hdf5/lock.h"
 #include "input/source.h"
 
 enum { SOURCE_BYTES = 8192 };

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 
 #include "core/text.h"
-#include "input/formats/empad_xml.h"
-#include "hdf5/util.h"
 #include "hdf5/linked_file.h"
+#include "hdf5/util.h"
+#include "input/formats/empad_xml.h"
 
 enum { MAX_XML_BYTES = 4 << 20 };
 

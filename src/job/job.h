@@ -26,8 +26,8 @@ typedef struct {
     double saturation; /* counts at and above are no counts; 0: as the recording says; INFINITY: all are */
     int64_t channel;   /* of [position, channel, row, column] data, from 1; 0: not said */
     bool mask_from_file;
-    char *mask_file;  /* "file.npy" or "file.h5:/dataset", non-zero = bad; NULL: none; absolute */
-    double hot_sigma; /* 0: no search */
+    char *mask_file;   /* "file.npy" or "file.h5:/dataset", non-zero = bad; NULL: none; absolute */
+    double hot_sigma;  /* 0: no search */
     bool verify_whole; /* verify "whole": files are told apart by all of their content, not by samples of it */
 } ps_job_series;
 

@@ -91,9 +91,23 @@ static ps_code read_selection(const ps_json *place, ps_job_series *series, ps_er
 }
 
 ps_code ps_job_read_series(const ps_json *place, const char *base_directory, ps_job_series *series, ps_error *error) {
-    static const char *const keys[] = {"files",        "first",         "count",         "stride",     "order",        "scan_shape",
-                                       "flyback",      "repeats",       "channel",       "serpentine", "allow_partial", "bad_pixels",
-                                       "skip_leading", "skip_trailing", "saturation",    "verify",     "scan_shape_override"};
+    static const char *const keys[] = {"files",
+                                       "first",
+                                       "count",
+                                       "stride",
+                                       "order",
+                                       "scan_shape",
+                                       "flyback",
+                                       "repeats",
+                                       "channel",
+                                       "serpentine",
+                                       "allow_partial",
+                                       "bad_pixels",
+                                       "skip_leading",
+                                       "skip_trailing",
+                                       "saturation",
+                                       "verify",
+                                       "scan_shape_override"};
     ps_json files = ps_json_member(place, "files"), bad_pixels = ps_json_member(place, "bad_pixels");
     ps_json partial = ps_json_member(place, "allow_partial"), saturation = ps_json_member(place, "saturation");
     ps_json channel = ps_json_member(place, "channel"), verify = ps_json_member(place, "verify");

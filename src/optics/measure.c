@@ -271,7 +271,8 @@ static ps_code measure(ps_picture *p, const double *mean, const uint8_t *bad, co
     ps_code cut = ps_picture_measure_cut(p, threshold, pitch, disc, &cut_reason);
     if (cut == PS_OK) return PS_OK;
     *disc = alone;
-    if (code == PS_OK && ps_picture_is_whole(p, pitch, disc, is_alone ? most_rim_wrong : clean_rim_wrong)) return PS_OK; /* other discs on a background of zeros */
+    if (code == PS_OK && ps_picture_is_whole(p, pitch, disc, is_alone ? most_rim_wrong : clean_rim_wrong))
+        return PS_OK; /* other discs on a background of zeros */
     return PS_FAIL(error, cut, "%s", is_alone && code != PS_OK ? reason.text : cut_reason.text);
 }
 

@@ -151,9 +151,9 @@ static ps_code look_at_share(const ps_cluster *cluster, bool whole, const file_t
         to[WHOLE] = file.whole;
         to[PROBLEM] = problem;
     }
-    return ps_stop_wanted() ? PS_FAIL(error, PS_E_INTERRUPTED, "stopped (%s) while the recordings were looked at; run again to go on",
-                                      ps_stop_reason())
-                            : PS_OK;
+    return ps_stop_wanted()
+               ? PS_FAIL(error, PS_E_INTERRUPTED, "stopped (%s) while the recordings were looked at; run again to go on", ps_stop_reason())
+               : PS_OK;
 }
 
 /* ---- for the frames ---- */

@@ -7,8 +7,8 @@
 #define PS_PLAN_FILE_CHECKS_H
 
 #include "cluster/cluster.h"
-#include "store/output.h"
 #include "plan/plan.h"
+#include "store/output.h"
 
 typedef struct {
     ps_output_file *files; /* [first[n_frames]], frame by frame; paths are the run plan's */

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cluster/wait_ranks.h"
 #include "cluster/watchdog.h"
 #include "core/log.h"
 #include "input/adapters/bad_pixels.h"
 #include "plan/mean_pattern.h"
-#include "cluster/wait_ranks.h"
 
 bool ps_first_patterns_need(const ps_job *job, const ps_run_group *group) {
     return job->series.hot_sigma > 0 || (job->weights == PS_WEIGHTS_POISSON && group->n_frames > 1);

@@ -85,7 +85,8 @@ static void free_group(ps_run_group *group) {
 static int64_t find_group(const ps_run_plan *plan, const ps_run_group *like) {
     for (int64_t i = 0; i < plan->n_groups; i++)
         if (strcmp(plan->groups[i].used, like->used) == 0 && strcmp(plan->groups[i].said, like->said) == 0 &&
-            memcmp(plan->groups[i].bad, like->bad, n_pixels(plan)) == 0) return i;
+            memcmp(plan->groups[i].bad, like->bad, n_pixels(plan)) == 0)
+            return i;
     return -1;
 }
 
@@ -184,14 +185,13 @@ static ps_code choose_grid(const ps_job *job, ps_run_plan *plan, ps_error *error
         int64_t needed = ps_plan_auto_upsampling(optics);
         if (job->upsampling == 0 && needed > plan->upsampling) plan->upsampling = needed;
         if (optics->scan_step_A[0] != first->scan_step_A[0] || optics->scan_step_A[1] != first->scan_step_A[1])
-            return PS_FAIL(error, PS_E_JOB,
-                           "%s: /scan_step_A: found [%g, %g]%s%s, expected [%g, %g] as in %s: images of one series share one grid",
-                           ps_run_plan_group_name(&plan->groups[i]), optics->scan_step_A[0], optics->scan_step_A[1],
-                           plan->groups[i].said[0] ? " as the recording says: " : "",
-                           plan->groups[i].said[0] ? plan->series.items[plan->groups[i].frames[0]].stem : "", first->scan_step_A[0],
-                           first->scan_step_A[1],
-                           plan->groups[0].said[0] ? plan->series.items[plan->groups[0].frames[0]].stem
-                                                   : ps_run_plan_group_name(&plan->groups[0]));
+            return PS_FAIL(
+                error, PS_E_JOB, "%s: /scan_step_A: found [%g, %g]%s%s, expected [%g, %g] as in %s: images of one series share one grid",
+                ps_run_plan_group_name(&plan->groups[i]), optics->scan_step_A[0], optics->scan_step_A[1],
+                plan->groups[i].said[0] ? " as the recording says: " : "",
+                plan->groups[i].said[0] ? plan->series.items[plan->groups[i].frames[0]].stem : "", first->scan_step_A[0],
+                first->scan_step_A[1],
+                plan->groups[0].said[0] ? plan->series.items[plan->groups[0].frames[0]].stem : ps_run_plan_group_name(&plan->groups[0]));
     }
     plan->image_rows = plan->scan_rows * plan->upsampling;
     plan->image_columns = plan->scan_columns * plan->upsampling;

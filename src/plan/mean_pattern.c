@@ -51,7 +51,8 @@ ps_code ps_mean_pattern(ps_loader *loader, const ps_loader_shape *shape, const c
     for (;;) {
         ps_loader_chunk chunk;
         ps_watchdog_beat("mean pattern", -1);
-        if (ps_stop_wanted()) PS_GO(PS_FAIL(error, PS_E_INTERRUPTED, "stopped (%s) while mean patterns were measured; run again to go on", ps_stop_reason()));
+        if (ps_stop_wanted())
+            PS_GO(PS_FAIL(error, PS_E_INTERRUPTED, "stopped (%s) while mean patterns were measured; run again to go on", ps_stop_reason()));
         PS_GO(ps_loader_next(loader, &chunk, &end, error));
         if (end) break;
         ps_pattern_add(shape->dtype, chunk.counts, chunk.n_positions, n_pixels, mean, marked);

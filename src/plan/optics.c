@@ -66,10 +66,18 @@ static void print_said(const ps_run_plan *plan, int64_t frame, double (*value)(c
 static double said_voltage(const ps_recording *info) {
     return ps_run_plan_plausible_voltage(info->voltage_V) ? info->voltage_V : NAN;
 }
-static double said_step_row(const ps_recording *info) { return info->scan_step_A[0]; }
-static double said_step_column(const ps_recording *info) { return info->scan_step_A[1]; }
-static double said_pitch_row(const ps_recording *info) { return info->detector_pitch_mrad[0]; }
-static double said_pitch_column(const ps_recording *info) { return info->detector_pitch_mrad[1]; }
+static double said_step_row(const ps_recording *info) {
+    return info->scan_step_A[0];
+}
+static double said_step_column(const ps_recording *info) {
+    return info->scan_step_A[1];
+}
+static double said_pitch_row(const ps_recording *info) {
+    return info->detector_pitch_mrad[0];
+}
+static double said_pitch_column(const ps_recording *info) {
+    return info->detector_pitch_mrad[1];
+}
 
 char *ps_run_plan_said(const ps_run_plan *plan, int64_t frame, const ps_optics *optics) {
     char *text = NULL;
@@ -90,7 +98,8 @@ char *ps_run_plan_said(const ps_run_plan *plan, int64_t frame, const ps_optics *
     return NULL;
 }
 
-/* A group whose first readable recording does not say a value gets it from the first of the series that does, as ps_run_plan_said has it. */
+/* A group whose first readable recording does not say a value gets it from the first of the series that does, as ps_run_plan_said has it.
+ */
 static void take_from_others(const ps_run_plan *plan, ps_optics *optics, cJSON *origin) {
     for (int64_t i = 0; i < plan->series.n_items; i++)
         if (!plan->frames[i].unreadable) take_from_recording(&plan->frames[i].info, optics, origin);
@@ -227,8 +236,8 @@ ps_code ps_run_plan_complete_optics(const ps_job *job, const ps_measured *measur
         PS_GO_ALLOC(error, asked[i]);
         PS_GO(take_recorded(measured, group, error));
         if (ps_run_plan_first_readable(plan, group) < 0) continue;
-        while (like < i && (strcmp(asked[like], asked[i]) != 0 || strcmp(plan->groups[like].said, group->said) != 0 ||
-                            !plan->groups[like].origin))
+        while (like < i &&
+               (strcmp(asked[like], asked[i]) != 0 || strcmp(plan->groups[like].said, group->said) != 0 || !plan->groups[like].origin))
             like++;
         PS_GO(like < i ? copy_values(&plan->groups[like], group, error) : complete_group(job, plan, group, error));
     }

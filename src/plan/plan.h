@@ -1,6 +1,7 @@
 /* From a job to what will be done: the recordings, their optics groups, masks and plans. `check` prints it, `run` works through it.
  *
- * Rank-local (but for ps_run_plan_preflight) and deterministic: every rank builds it for itself from the same files and gets the same. docs/physics.md section 4. */
+ * Rank-local (but for ps_run_plan_preflight) and deterministic: every rank builds it for itself from the same files and gets the same.
+ * docs/physics.md section 4. */
 #ifndef PS_PLAN_PLAN_H
 #define PS_PLAN_PLAN_H
 
@@ -22,24 +23,25 @@ enum { PS_BAD_FILE = 1, PS_BAD_MASK = 2, PS_BAD_HOT = 4, PS_BAD_DEAD = 8 };
 
 /* What some patterns of a recording show (ps_run_plan_survey). */
 typedef struct {
-    bool looked;                                /* false: not looked at, or it could not be read */
-    bool has_disc;                              /* of what follows, only then: */
-    double center_px[2], radius_px, plateau;    /* of the bright-field disc; counts per position inside it */
-    int64_t n_positions;                        /* good patterns that were read */
-    int64_t n_empty, n_marked_patterns;         /* odd ones that were read (input/odd_patterns.h) */
-    int64_t n_hot;                              /* pixels, not masked, that are hot */
-    int64_t n_dead;                             /* pixels inside the disc, not masked, that count nothing */
+    bool looked;                             /* false: not looked at, or it could not be read */
+    bool has_disc;                           /* of what follows, only then: */
+    double center_px[2], radius_px, plateau; /* of the bright-field disc; counts per position inside it */
+    int64_t n_positions;                     /* good patterns that were read */
+    int64_t n_empty, n_marked_patterns;      /* odd ones that were read (input/odd_patterns.h) */
+    int64_t n_hot;                           /* pixels, not masked, that are hot */
+    int64_t n_dead;                          /* pixels inside the disc, not masked, that count nothing */
 } ps_run_seen;
 
 typedef struct {
-    ps_recording info; /* zeros when unreadable */
-    int64_t group;     /* index of its optics group; when unreadable, of the group it would be in with the first readable frame's mask */
-    char *unreadable;  /* why it cannot be opened; NULL: it can */
+    ps_recording info;  /* zeros when unreadable */
+    int64_t group;      /* index of its optics group; when unreadable, of the group it would be in with the first readable frame's mask */
+    char *unreadable;   /* why it cannot be opened; NULL: it can */
     ps_name_list files; /* everything it is read from; none when unreadable */
-    char *refused;     /* why it can be opened but must not be reconstructed with its group; NULL: it may */
+    char *refused;      /* why it can be opened but must not be reconstructed with its group; NULL: it may */
     ps_run_seen seen;
     int64_t n_own;
-    int32_t *own; /* [n_own] pixels that are dead, or hot where the job asks for it, in this recording but not in its group's first; ascending */
+    int32_t *
+        own; /* [n_own] pixels that are dead, or hot where the job asks for it, in this recording but not in its group's first; ascending */
 } ps_run_frame;
 
 /* What some patterns of a group's first readable recording show. */
@@ -53,7 +55,8 @@ typedef struct {
     char *no_disc; /* why none could be measured; NULL: it was */
 } ps_run_inspection;
 
-/* Frames with identical optics, identical pixel mask and, where the optics leave something open, recordings that say the same: what one prepared system serves. */
+/* Frames with identical optics, identical pixel mask and, where the optics leave something open, recordings that say the same: what one
+ * prepared system serves. */
 typedef struct {
     ps_optics optics;
     char *source; /* the optics file's path; NULL: inline in the job */

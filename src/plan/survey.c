@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "cluster/stop.h"
+#include "cluster/wait_ranks.h"
 #include "cluster/watchdog.h"
 #include "core/log.h"
 #include "input/adapters/bad_pixels.h"
 #include "plan/parts.h"
 #include "plan/sample_pattern.h"
-#include "cluster/wait_ranks.h"
 
 static const size_t usual_bytes = (size_t)4 << 20, most_bytes = (size_t)64 << 20; /* read of each recording */
 static const double clear_hot_sigma = 12.0, clear_hot_factor = 2.0;               /* as for the first recordings: hot though nobody asked */

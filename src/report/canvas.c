@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/font.h"
 #include "hdf5/write.h"
+#include "report/font.h"
 
 enum { MOST_SAMPLES = 65536 };
 

@@ -8,11 +8,11 @@
 #include <sys/stat.h>
 
 #include "core/text.h"
-#include "report/canvas.h"
 #include "hdf5/write.h"
-#include "store/output.h"
+#include "report/canvas.h"
 #include "report/report.h"
 #include "report/sheet.h"
+#include "store/output.h"
 #include "store/view.h"
 
 enum { SMALLEST_SIDE = 256, MOST_SWEEP_FRAMES = 12, MOST_RANGE_FRAMES = 32 };

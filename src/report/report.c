@@ -8,9 +8,9 @@
 
 #include "core/text.h"
 #include "hdf5/write.h"
-#include "store/layout.h"
 #include "report/runs.h"
 #include "report/svg.h"
+#include "store/layout.h"
 
 static const char style[] =
     "body{font:15px/1.45 system-ui,sans-serif;margin:2em auto;max-width:1200px;padding:0 1em;color:#222;background:#fff}"

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "hdf5/write.h"
-#include "store/layout.h"
 #include "report/svg.h"
+#include "store/layout.h"
 
 enum { MOST_BARS = 400 };
 

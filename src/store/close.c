@@ -1,10 +1,10 @@
 /* The end of a run's writing: end time and counts, closing, and whether what was written is still there. */
 #include <stdlib.h>
 
-#include "hdf5/lock.h"
 #include "core/log.h"
-#include "store/crate.h"
+#include "hdf5/lock.h"
 #include "hdf5/write.h"
+#include "store/crate.h"
 #include "store/info.h"
 #include "store/internal.h"
 #include "store/presence.h"

@@ -9,12 +9,12 @@
 
 #include "core/log.h"
 #include "hdf5/write.h"
+#include "store/fingerprint.h"
 #include "store/info.h"
 #include "store/layout.h"
 #include "store/lock.h"
 #include "store/process.h"
 #include "store/publish.h"
-#include "store/fingerprint.h"
 #include "store/slots.h"
 #include "store/source_files.h"
 
@@ -250,11 +250,19 @@ static ps_code create_optics_numbers(hid_t group, const ps_output_optics *optics
     const struct {
         const char *name;
         int64_t value;
-    } numbers[] = {
-        {"upsampling", desc->upsampling},       {"scan_rows", desc->scan_rows},   {"scan_columns", desc->scan_columns},
-        {"n_active", desc->n_active},           {"n_bright", plan->n_bright},     {"n_left_out", plan->n_left_out},
-        {"n_frequencies", desc->n_frequencies}, {"n_aliases", desc->n_aliases},   {"n_bad_file", optics->n_bad_file},
-        {"n_bad_mask", optics->n_bad_mask},     {"n_bad_hot", optics->n_bad_hot}, {"n_bad_dead", optics->n_bad_dead}, {"full_plane_aliases", plan->full_plane_aliases}};
+    } numbers[] = {{"upsampling", desc->upsampling},
+                   {"scan_rows", desc->scan_rows},
+                   {"scan_columns", desc->scan_columns},
+                   {"n_active", desc->n_active},
+                   {"n_bright", plan->n_bright},
+                   {"n_left_out", plan->n_left_out},
+                   {"n_frequencies", desc->n_frequencies},
+                   {"n_aliases", desc->n_aliases},
+                   {"n_bad_file", optics->n_bad_file},
+                   {"n_bad_mask", optics->n_bad_mask},
+                   {"n_bad_hot", optics->n_bad_hot},
+                   {"n_bad_dead", optics->n_bad_dead},
+                   {"full_plane_aliases", plan->full_plane_aliases}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) PS_TRY(ps_h5_integer(group, numbers[i].name, numbers[i].value, error));
     return ps_h5_number(group, "wavelength", desc->probe.wavelength_A, "angstrom", error);
 }
@@ -289,7 +297,8 @@ static ps_code create_optics_arrays(hid_t group, const ps_output_optics *optics,
     PS_TRY(ps_h5_describe(group, "active", "long_name", "detector_row * detector_columns + detector_column", error));
     PS_TRY(ps_h5_dataset(group, "alias_histogram", H5T_STD_I64LE, H5T_NATIVE_INT64, 1, &n_counts, plan->alias_histogram, error));
     PS_TRY(ps_h5_dataset(group, "bad", H5T_STD_U8LE, H5T_NATIVE_UINT8, 2, detector, optics->bad, error));
-    PS_TRY(ps_h5_describe(group, "bad", "long_name", "why a pixel is left out: 1 the recording's mask, 2 the mask file, 4 hot, 8 dead", error));
+    PS_TRY(ps_h5_describe(group, "bad", "long_name", "why a pixel is left out: 1 the recording's mask, 2 the mask file, 4 hot, 8 dead",
+                          error));
     PS_TRY(create_hot_pixels(group, optics, error));
     if (optics->needs_mean_pattern) {
         PS_TRY(create_f64(group, "mean_pattern", 2, detector, optics->mean_pattern, "counts", error));

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "core/text.h"
-#include "input/recording_files.h"
 #include "input/preflight.h"
+#include "input/recording_files.h"
 #include "input/series.h"
 #include "input/source.h"
 #include "store/info.h"

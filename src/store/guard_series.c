@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 
 #include "core/text.h"
+#include "hdf5/write.h"
 #include "input/preflight.h"
 #include "input/source.h"
 #include "store/guard.h"
-#include "hdf5/write.h"
 #include "store/info.h"
 
 /* ---- what stands there ---- */

@@ -18,7 +18,7 @@ struct ps_output {
     char *path, host[65];
     ps_lock lock; /* held by rank 0 */
     hid_t file, entry;
-    int fd;      /* of the same file: fdatasync and reading back */
+    int fd;       /* of the same file: fdatasync and reading back */
     dev_t device; /* what it was when it was opened */
     ino_t inode;
     int64_t bytes;

@@ -40,13 +40,13 @@ typedef enum {
 } ps_result;
 
 /* What looking at a recording found; outputs of earlier versions lack them. The disc in pixels; radius 0: none was measured. */
-#define PS_COLUMNS_SEEN(NUMBER)                                                      \
-    NUMBER(PS_COLUMN_EMPTY, "n_empty", int64_t, H5T_STD_I64LE)                       \
-    NUMBER(PS_COLUMN_MARKED_PATTERNS, "n_marked_patterns", int64_t, H5T_STD_I64LE)   \
-    NUMBER(PS_COLUMN_HOT, "n_hot", int64_t, H5T_STD_I64LE)                           \
-    NUMBER(PS_COLUMN_DEAD, "n_dead", int64_t, H5T_STD_I64LE)                         \
-    NUMBER(PS_COLUMN_DISC_ROW, "disc_row", double, H5T_IEEE_F64LE)                   \
-    NUMBER(PS_COLUMN_DISC_COLUMN, "disc_column", double, H5T_IEEE_F64LE)             \
+#define PS_COLUMNS_SEEN(NUMBER)                                                    \
+    NUMBER(PS_COLUMN_EMPTY, "n_empty", int64_t, H5T_STD_I64LE)                     \
+    NUMBER(PS_COLUMN_MARKED_PATTERNS, "n_marked_patterns", int64_t, H5T_STD_I64LE) \
+    NUMBER(PS_COLUMN_HOT, "n_hot", int64_t, H5T_STD_I64LE)                         \
+    NUMBER(PS_COLUMN_DEAD, "n_dead", int64_t, H5T_STD_I64LE)                       \
+    NUMBER(PS_COLUMN_DISC_ROW, "disc_row", double, H5T_IEEE_F64LE)                 \
+    NUMBER(PS_COLUMN_DISC_COLUMN, "disc_column", double, H5T_IEEE_F64LE)           \
     NUMBER(PS_COLUMN_DISC_RADIUS, "disc_radius", double, H5T_IEEE_F64LE)
 
 /* Columns of /entry/frames that a run writes (those of the inputs are written at creation). name, C type or width of a text */

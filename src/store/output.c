@@ -13,8 +13,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "hdf5/lock.h"
 #include "core/log.h"
+#include "hdf5/lock.h"
 #include "hdf5/write.h"
 #include "store/internal.h"
 #include "store/layout.h"

@@ -40,7 +40,7 @@ typedef struct {
     const char *used;   /* canonical JSON of what was used */
     const char *origin; /* JSON: where values come from that were not given; NULL: all were */
     const ps_plan *plan;
-    const uint8_t *bad;                        /* [detector_rows, detector_columns] pixels left out, of any kind */
+    const uint8_t *bad;                                    /* [detector_rows, detector_columns] pixels left out, of any kind */
     int64_t n_bad_file, n_bad_mask, n_bad_hot, n_bad_dead; /* how many of each kind */
     bool needs_mean_pattern;                               /* weights or hot pixels come from one: the file gets a place for it */
     const double *mean_pattern;                            /* [detector_rows, detector_columns] counts; NULL: there is none (yet) */
@@ -107,8 +107,8 @@ typedef struct {
 
 /* What looking at a frame's recording found. */
 typedef struct {
-    int64_t n_empty, n_marked_patterns; /* patterns without counts where others have some; patterns whose pixels hold no count */
-    int64_t n_hot, n_dead;              /* pixels that count what is not there; pixels inside the disc that count nothing */
+    int64_t n_empty, n_marked_patterns;       /* patterns without counts where others have some; patterns whose pixels hold no count */
+    int64_t n_hot, n_dead;                    /* pixels that count what is not there; pixels inside the disc that count nothing */
     double disc_center_px[2], disc_radius_px; /* radius 0: no disc was measured */
 } ps_frame_seen;
 

@@ -34,8 +34,10 @@ char *ps_library_versions(void) {
 
 void ps_notes_add(ps_notes *notes, const char *key, char *value) {
     if (!value) return;
-    if (notes->n >= PS_MAX_NOTES) free(value);
-    else notes->notes[notes->n++] = (ps_output_note){key, value};
+    if (notes->n >= PS_MAX_NOTES)
+        free(value);
+    else
+        notes->notes[notes->n++] = (ps_output_note){key, value};
 }
 
 /* Slurm's variables, "NAME=value" a line each; NULL outside of a job. */
@@ -60,8 +62,8 @@ static char *now_text(void) {
     return strdup(text);
 }
 
-ps_code ps_notes_gather(const ps_cluster *cluster, const ps_job *job, const char *command_line, const char *device, const char *device_versions,
-                        ps_notes *notes, ps_error *error) {
+ps_code ps_notes_gather(const ps_cluster *cluster, const ps_job *job, const char *command_line, const char *device,
+                        const char *device_versions, ps_notes *notes, ps_error *error) {
     char line[512], cores[512], *ranks = NULL, *placed = NULL;
     *notes = (ps_notes){0};
     snprintf(line, sizeof line, "rank %d: host %s, process %ld, %s", cluster->rank, cluster->host, (long)getpid(), device);

@@ -9,7 +9,8 @@
 
 /* An empty file PATH.partial-XXXXXXXX that nobody else has; its name is malloc'd. */
 ps_code ps_publish_temporary(const char *path, char **temporary, ps_error *error);
-/* PS_E_IO when the disk has no room for `bytes` more: asked before HDF5 writes, which does not survive a full disk. The file is empty after. */
+/* PS_E_IO when the disk has no room for `bytes` more: asked before HDF5 writes, which does not survive a full disk. The file is empty
+ * after. */
 ps_code ps_publish_try_space(const char *temporary, int64_t bytes, ps_error *error);
 /* Copies from `from`'s place to its end, to `to`'s place. name: for messages. Signals and short writes do not end it. */
 ps_code ps_publish_copy_bytes(int from, int to, const char *name, ps_error *error);

@@ -5,11 +5,11 @@
 
 #include "core/log.h"
 #include "hdf5/write.h"
+#include "store/fingerprint.h"
 #include "store/internal.h"
 #include "store/measured.h"
 #include "store/process.h"
 #include "store/publish.h"
-#include "store/fingerprint.h"
 #include "store/sources.h"
 
 enum { DIFFERENCES_SHOWN = 8 };

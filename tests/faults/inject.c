@@ -1,13 +1,11 @@
 /* Preloaded into a run to make it meet the faults of real clusters, at a chosen call:
  *
  *   PS_INJECT=KIND:N         KIND read_error, short_read, write_error, no_space, malloc, hdf5_crash, short_write, hdf5_refuse; the N-th
- *                            matching call (from 1) and, for read_error, write_error, no_space, hdf5_crash (of H5Fopen), every one after it.
- *                            short_write: from the N-th on every second write is interrupted, the others write at most half.
- *                            hdf5_refuse: H5Fopen for writing opens the file and says that it could not
- *   PS_INJECT_RANK=R         hdf5_refuse: only on this rank
- *   PS_INJECT=aligned:N      from the N-th request for aligned memory of at least PS_INJECT_BYTES on, PS_INJECT_TIMES of them fail (1; 0: all)
- *   PS_INJECT_PATH=TEXT      only files whose path holds TEXT
- *   PS_INJECT_BYTES=B        malloc: only requests of at least B bytes made by the program itself, not by libraries
+ *                            matching call (from 1) and, for read_error, write_error, no_space, hdf5_crash (of H5Fopen), every one after
+ * it. short_write: from the N-th on every second write is interrupted, the others write at most half. hdf5_refuse: H5Fopen for writing
+ * opens the file and says that it could not PS_INJECT_RANK=R         hdf5_refuse: only on this rank PS_INJECT=aligned:N      from the N-th
+ * request for aligned memory of at least PS_INJECT_BYTES on, PS_INJECT_TIMES of them fail (1; 0: all) PS_INJECT_PATH=TEXT      only files
+ * whose path holds TEXT PS_INJECT_BYTES=B        malloc: only requests of at least B bytes made by the program itself, not by libraries
  *   PS_INJECT_WRITE_US=T     every write to a matching file takes T microseconds longer, to widen the moments a kill can hit
  */
 #include <dlfcn.h>
@@ -83,25 +81,34 @@ static bool strikes_once(fault wanted, int file) {
 
 static bool refuses_write(int file) {
     if (write_us && is_wanted_file(file)) usleep(write_us);
-    if (strikes(WRITE_ERROR, file)) errno = EIO;
-    else if (strikes(NO_SPACE, file)) errno = ENOSPC;
-    else return false;
+    if (strikes(WRITE_ERROR, file))
+        errno = EIO;
+    else if (strikes(NO_SPACE, file))
+        errno = ENOSPC;
+    else
+        return false;
     return true;
 }
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
-#define DEFINE_READ(name, ...)                                                                                                             \
-    if (strikes(READ_ERROR, file)) {                                                                                                       \
-        errno = EIO;                                                                                                                       \
-        return -1;                                                                                                                         \
-    }                                                                                                                                      \
-    if (bytes > 1 && strikes_once(SHORT_READ, file)) bytes /= 2;                                                                           \
+#define DEFINE_READ(name, ...)                                   \
+    if (strikes(READ_ERROR, file)) {                             \
+        errno = EIO;                                             \
+        return -1;                                               \
+    }                                                            \
+    if (bytes > 1 && strikes_once(SHORT_READ, file)) bytes /= 2; \
     return REAL(name)(__VA_ARGS__)
 
-ssize_t read(int file, void *into, size_t bytes) { DEFINE_READ(read, file, into, bytes); }
-ssize_t pread(int file, void *into, size_t bytes, off_t from) { DEFINE_READ(pread, file, into, bytes, from); }
-ssize_t pread64(int file, void *into, size_t bytes, off64_t from) { DEFINE_READ(pread64, file, into, bytes, from); }
+ssize_t read(int file, void *into, size_t bytes) {
+    DEFINE_READ(read, file, into, bytes);
+}
+ssize_t pread(int file, void *into, size_t bytes, off_t from) {
+    DEFINE_READ(pread, file, into, bytes, from);
+}
+ssize_t pread64(int file, void *into, size_t bytes, off64_t from) {
+    DEFINE_READ(pread64, file, into, bytes, from);
+}
 
 /* What is left of a write of `bytes`; 0: it is interrupted. */
 static size_t cut_write(int file, size_t bytes) {

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "optics/warnings.h"
 #include "optics/optics_json.h"
 #include "optics/plan.h"
+#include "optics/warnings.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

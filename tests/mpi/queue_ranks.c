@@ -13,7 +13,8 @@ static void pause_a_little(unsigned *seed) {
     nanosleep(&pause, NULL);
 }
 
-/* Claims until all is finished; gives back every third work item it gets while `generous`, and leaves early when `leaves_after` is reached. */
+/* Claims until all is finished; gives back every third work item it gets while `generous`, and leaves early when `leaves_after` is reached.
+ */
 static int work(ps_queue *queue, int rank, int leaves_after, int generous, int *completed) {
     ps_error error = {0};
     unsigned seed = (unsigned)rank + 1;
@@ -80,7 +81,8 @@ static int check_exchange(const ps_cluster *cluster, int n_work_items, int n_rou
     MPI_Allreduce(mine, all, n_work_items, MPI_INT, MPI_SUM, cluster->communicator);
     for (int i = 0; i < n_work_items; i++) n_wrong += all[i] != 1;
     if (error.code != PS_OK) fprintf(stderr, "rank %d: %s\n", cluster->rank, error.text);
-    if (cluster->rank == 0 && n_wrong) fprintf(stderr, "%d of %d exchanged work items were not completed exactly once\n", n_wrong, n_work_items);
+    if (cluster->rank == 0 && n_wrong)
+        fprintf(stderr, "%d of %d exchanged work items were not completed exactly once\n", n_wrong, n_work_items);
     return error.code != PS_OK || n_wrong;
 }
 

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "output_fixture.h"
 #include "store/internal.h"
 #include "store/resume.h"
-#include "output_fixture.h"
 
 static int rank, n_ranks;
 

@@ -11,13 +11,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "output_fixture.h"
+#include "store/fingerprint.h"
 #include "store/info.h"
 #include "store/internal.h"
 #include "store/lock.h"
 #include "store/resume.h"
-#include "store/fingerprint.h"
 #include "store/view.h"
-#include "output_fixture.h"
 
 static char folder[64], path[96];
 static fixture f;

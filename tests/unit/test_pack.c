@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "output_fixture.h"
 #include "store/internal.h"
 #include "store/pack.h"
 #include "store/view.h"
-#include "output_fixture.h"
 
 static char folder[64], path[96], copy[96];
 static fixture f;

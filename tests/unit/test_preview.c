@@ -8,9 +8,9 @@
 #include <png.h>
 #include <unistd.h>
 
+#include "output_fixture.h"
 #include "report/canvas.h"
 #include "report/preview.h"
-#include "output_fixture.h"
 
 static char folder[64], path[96];
 static fixture f;

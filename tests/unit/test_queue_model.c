@@ -1,12 +1,14 @@
 /* The protocol of the queue of work items in every order in which the atomic steps of three ranks can mix.
  *
- * Ranks work as the program's do: claim a work item, complete it, ask for the state when nothing is left to claim. A few times in all, at any
- * moment between two actions, any rank may do something else instead: give a work item back and go on, claim a further work item while it holds one,
- * lose its device (give back what it holds, and leave) or be told to stop. The code that is stepped here is the one that the program runs.
+ * Ranks work as the program's do: claim a work item, complete it, ask for the state when nothing is left to claim. A few times in all, at
+ * any moment between two actions, any rank may do something else instead: give a work item back and go on, claim a further work item while
+ * it holds one, lose its device (give back what it holds, and leave) or be told to stop. The code that is stepped here is the one that the
+ * program runs.
  *
- * In no state may a work item be in two hands, be completed twice or be lost, or an action of a rank that runs alone not end; and from every
- * state all ranks come to their end without further trouble. A protocol that claims slots by adding, and claims a claim too many back by
- * subtracting, fails here: ranks wait for others within an action, and with three work items given back two ranks can wait for one for ever. */
+ * In no state may a work item be in two hands, be completed twice or be lost, or an action of a rank that runs alone not end; and from
+ * every state all ranks come to their end without further trouble. A protocol that claims slots by adding, and claims a claim too many back
+ * by subtracting, fails here: ranks wait for others within an action, and with three work items given back two ranks can wait for one for
+ * ever. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +32,7 @@ typedef struct {
     bool after_stop;    /* the action began when some rank's stop was complete */
     bool is_lost;       /* gives back what it holds, then leaves */
     unsigned holds;     /* bit p: work item p */
-    int64_t work_item;      /* being completed or given back */
+    int64_t work_item;  /* being completed or given back */
     ps_queue_steps steps;
     ps_counter_change change; /* wanted next */
 } rank;
@@ -39,7 +41,7 @@ typedef struct {
     int64_t counters[MOST_COUNTERS];
     rank ranks[N_RANKS];
     int n_troubles;
-    unsigned completed;       /* bit p: work item p is done */
+    unsigned completed;      /* bit p: work item p is done */
     bool stopped, told_done; /* some rank's stop is complete; some rank heard that all is finished */
 } model;
 
@@ -193,9 +195,9 @@ static void add_word(print *p, int64_t word) {
 static print print_rank(const rank *r) {
     const ps_queue_steps *s = &r->steps;
     const int64_t words[] = {
-        r->mode,    r->nothing_taken, r->after_stop,       r->is_lost,   r->holds,       r->work_item, s->action, s->step,
-        s->work_item,   s->completed,      s->remaining,        s->stopped,   s->finished,    s->left,  s->next,   s->returned,
-        s->retaken, s->number,        r->change.operation, r->change.at, r->change.value};
+        r->mode,      r->nothing_taken, r->after_stop,       r->is_lost,   r->holds,       r->work_item, s->action, s->step,
+        s->work_item, s->completed,     s->remaining,        s->stopped,   s->finished,    s->left,      s->next,   s->returned,
+        s->retaken,   s->number,        r->change.operation, r->change.at, r->change.value};
     print p = {1, 2};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) add_word(&p, words[i]);
     return p;
@@ -293,7 +295,8 @@ static void check_alone(const model *m) {
     }
 }
 
-/* At the end every work item is done; or all ranks lost their devices, and a rank that came now would be given each work item that is left, once.
+/* At the end every work item is done; or all ranks lost their devices, and a rank that came now would be given each work item that is left,
+ * once.
  */
 static void check_end(const model *m) {
     const unsigned all = (1u << n_work_items) - 1;

@@ -267,7 +267,7 @@ static int64_t files_in_folder(void) {
 static void counts_are_turned_in_memory_and_on_disk(void **state) {
     (void)state;
     const ps_transpose_shape shapes[] = {{35, 77, 8, 10, 2, true}, {35, 77, 8, 10, 2, false},   {1, 5, 1, 5, 1, false},
-                                       {64, 1, 64, 1, 4, false}, {130, 70, 100, 33, 4, true}, {130, 70, 33, 70, 1, false}};
+                                         {64, 1, 64, 1, 4, false}, {130, 70, 100, 33, 4, true}, {130, 70, 33, 70, 1, false}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) check_transpose(&shapes[i]);
     assert_int_equal(files_in_folder(), 0);
 }

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/regular.h"
 #include "core/byte_order.h"
 #include "core/file_read.h"
+#include "core/regular.h"
 #include "hdf5/behind.h"
 #include "hdf5/util.h"
 #include "input/formats/npy_header.h"

@@ -3,13 +3,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "input/formats/dectris_links.h"
-#include "input/formats/dectris_metadata.h"
 #include "hdf5/util.h"
 #include "input/adapters/partial.h"
-#include "input/formats/probe_list.h"
+#include "input/formats/dectris_links.h"
+#include "input/formats/dectris_metadata.h"
 #include "input/formats/formats.h"
 #include "input/formats/hdf5_common.h"
+#include "input/formats/probe_list.h"
 
 static herr_t look_for_numbered(hid_t group, const char *name, const H5L_info_t *info, void *found) {
     (void)group, (void)info;

@@ -7,11 +7,11 @@
 
 #include "core/text.h"
 #include "hdf5/behind.h"
-#include "hdf5/util.h"
-#include "input/formats/image_numbers.h"
 #include "hdf5/linked_file.h"
-#include "input/name_list.h"
+#include "hdf5/util.h"
 #include "input/file_list.h"
+#include "input/formats/image_numbers.h"
+#include "input/name_list.h"
 #include "input/series.h"
 
 bool ps_dectris_is_numbered(const char *name) {
@@ -96,8 +96,10 @@ static ps_code add_external(links *l, const char *link, size_t value_bytes, ps_e
                        l->reader->base.path, linked, PS_DECTRIS_DATA, link, segments->n_positions);
         goto done;
     }
-    if (path) PS_GO(ps_segments_add(segments, path, dataset, &l->reader->base.info, error));
-    else PS_GO(ps_file_list_add(&l->reader->base.files, linked, error)); /* missing: part of what the recording is */
+    if (path)
+        PS_GO(ps_segments_add(segments, path, dataset, &l->reader->base.info, error));
+    else
+        PS_GO(ps_file_list_add(&l->reader->base.files, linked, error)); /* missing: part of what the recording is */
     PS_GO(note_piece(l, link, linked, first_segment, first_position, error));
 done:
     free(linked);

@@ -7,15 +7,15 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "input/formats/axis_order.h"
-#include "input/formats/hdf5_axes.h"
 #include "hdf5/behind.h"
 #include "hdf5/flag.h"
 #include "hdf5/util.h"
-#include "input/name_list.h"
-#include "input/formats/probe_list.h"
+#include "input/formats/axis_order.h"
 #include "input/formats/formats.h"
+#include "input/formats/hdf5_axes.h"
 #include "input/formats/hdf5_common.h"
+#include "input/formats/probe_list.h"
+#include "input/name_list.h"
 
 enum { PATH_BYTES = PS_PLACE_BYTES };
 

@@ -12,13 +12,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/file_read.h"
 #include "core/regular.h"
 #include "core/text.h"
-#include "input/formats/empad_xml.h"
-#include "input/formats/empad_scan.h"
-#include "input/file_list.h"
-#include "core/file_read.h"
 #include "input/adapters/positions.h"
+#include "input/file_list.h"
+#include "input/formats/empad_scan.h"
+#include "input/formats/empad_xml.h"
 #include "input/formats/formats.h"
 
 enum { SIDE = PS_EMPAD_SIDE, FIRST_ROWS = PS_EMPAD_ROWS, MAX_XML_BYTES = 4 << 20 };

@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "input/formats/hdf5_axes.h"
 #include "hdf5/behind.h"
-#include "hdf5/util.h"
 #include "hdf5/linked_file.h"
-#include "input/name_list.h"
-#include "input/formats/probe_list.h"
+#include "hdf5/util.h"
 #include "input/formats/formats.h"
+#include "input/formats/hdf5_axes.h"
 #include "input/formats/hdf5_common.h"
+#include "input/formats/probe_list.h"
+#include "input/name_list.h"
 #include "input/series.h"
 
 static bool probe(const char *path, const char *dataset) {

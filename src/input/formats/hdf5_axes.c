@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "input/formats/axis_order.h"
 #include "hdf5/util.h"
+#include "input/formats/axis_order.h"
 #include "input/formats/hyperspy.h"
 
 enum { MOST_AXES = 4, NAME_BYTES = 64 };

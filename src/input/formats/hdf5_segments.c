@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "input/file_list.h"
 #include "hdf5/virtual.h"
+#include "input/file_list.h"
 
 static void describe_first(const ps_segments *list, const ps_hdf5_dataset *dataset, ps_recording *info) {
     info->detector_rows = dataset->rows;

@@ -10,14 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/text.h"
 #include "core/byte_order.h"
-#include "input/file_list.h"
 #include "core/file_read.h"
+#include "core/text.h"
+#include "input/adapters/partial.h"
+#include "input/file_list.h"
+#include "input/formats/formats.h"
 #include "input/formats/frame_numbers.h"
 #include "input/formats/mib_header.h"
-#include "input/adapters/partial.h"
-#include "input/formats/formats.h"
 
 typedef struct {
     ps_reader base;

@@ -7,8 +7,8 @@
 
 #include "core/byte_order.h"
 #include "core/file_read.h"
-#include "input/formats/npy_header.h"
 #include "input/formats/formats.h"
+#include "input/formats/npy_header.h"
 
 typedef struct {
     ps_reader base;

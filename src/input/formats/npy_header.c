@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/regular.h"
 #include "core/file_read.h"
+#include "core/regular.h"
 
 static const uint8_t magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 enum { VERSION_BYTES = 8, MAX_HEADER = 1 << 20 };

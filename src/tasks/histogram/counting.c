@@ -9,9 +9,9 @@
 
 #include "cluster/stop.h"
 #include "cluster/watchdog.h"
-#include "tasks/histogram/positions.h"
 #include "hdf5/write.h"
 #include "plan/backend_choice.h"
+#include "tasks/histogram/positions.h"
 
 /* ---- tally -----------------------------------------------------------------------------------------------------------------------------
  */

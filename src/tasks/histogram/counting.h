@@ -4,9 +4,9 @@
 
 #include "cluster/memory_bounds.h"
 #include "core/log.h"
+#include "kernels/histogram.h"
 #include "tasks/histogram/plan.h"
 #include "tasks/histogram/sample.h"
-#include "kernels/histogram.h"
 
 enum { PS_FRAME_ERROR_BYTES = 512 };
 

@@ -7,16 +7,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "hdf5/lock.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "tasks/histogram/file_parts.h"
-#include "store/crate.h"
+#include "hdf5/lock.h"
 #include "hdf5/write.h"
+#include "store/crate.h"
 #include "store/info.h"
 #include "store/layout.h"
 #include "store/process.h"
 #include "store/publish.h"
+#include "tasks/histogram/file_parts.h"
 
 /* ---- the tree, created by rank 0 -------------------------------------------------------------------------------------------------- */
 

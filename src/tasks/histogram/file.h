@@ -5,13 +5,13 @@
 
 #include <hdf5.h>
 
+#include "kernels/histogram.h"
+#include "store/lock.h"
+#include "store/output.h"
 #include "tasks/histogram/maps.h"
 #include "tasks/histogram/masks.h"
 #include "tasks/histogram/plan.h"
 #include "tasks/histogram/sample.h"
-#include "kernels/histogram.h"
-#include "store/lock.h"
-#include "store/output.h"
 
 /* What is known before counting; borrowed. */
 typedef struct {

@@ -282,7 +282,7 @@ static char *name_line(const ps_histogram_plan *plan, int64_t frame) {
 }
 
 static ps_code write_fingerprint(const ps_histogram_plan *plan, char *(*line_of)(const ps_histogram_plan *, int64_t), char **text,
-                               ps_error *error) {
+                                 ps_error *error) {
     ps_code code = PS_OK;
     const cJSON *json = plan->job->json;
     char *histogram = cJSON_PrintUnformatted(cJSON_GetObjectItemCaseSensitive(json, "histogram"));

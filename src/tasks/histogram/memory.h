@@ -2,8 +2,8 @@
 #ifndef PS_TASKS_HISTOGRAM_MEMORY_H
 #define PS_TASKS_HISTOGRAM_MEMORY_H
 
-#include "tasks/histogram/plan.h"
 #include "kernels/histogram.h"
+#include "tasks/histogram/plan.h"
 
 /* Bytes on a rank that is alone; more ranks share the sample and the blocks in which counts are brought together. What libraries take for
  * themselves (MPI, HDF5: 50 to 100 MiB) is not counted. */

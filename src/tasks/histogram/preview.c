@@ -8,15 +8,15 @@
 #include <sys/stat.h>
 
 #include "core/text.h"
-#include "tasks/histogram/masks.h"
-#include "report/plot.h"
-#include "tasks/histogram/view.h"
-#include "report/canvas.h"
 #include "hdf5/write.h"
-#include "store/output.h"
+#include "report/canvas.h"
+#include "report/plot.h"
 #include "report/report.h"
 #include "report/runs.h"
 #include "report/svg.h"
+#include "store/output.h"
+#include "tasks/histogram/masks.h"
+#include "tasks/histogram/view.h"
 
 enum { SMALLEST_SIDE = 384, MOST_PIXELS = 4 + PS_MASK_KINDS, CAPTION = 14 };
 

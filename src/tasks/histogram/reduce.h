@@ -4,8 +4,8 @@
 #define PS_TASKS_HISTOGRAM_REDUCE_H
 
 #include "cluster/cluster.h"
-#include "tasks/histogram/maps.h"
 #include "kernels/histogram.h"
+#include "tasks/histogram/maps.h"
 
 /* Takes finished counts [n_pixels, n_bins] of pixels first_pixel ...; called on the rank that owns them. */
 typedef ps_code (*ps_counts_sink)(void *context, int64_t first_pixel, int64_t n_pixels, const uint64_t *counts, ps_error *error);

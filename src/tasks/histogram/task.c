@@ -7,17 +7,17 @@
 
 #include "core/log.h"
 #include "core/text.h"
+#include "hdf5/write.h"
+#include "store/fingerprint.h"
+#include "store/guard.h"
+#include "store/provenance.h"
+#include "store/view.h"
 #include "tasks/histogram/counting.h"
 #include "tasks/histogram/file.h"
 #include "tasks/histogram/histogram.h"
 #include "tasks/histogram/masks.h"
 #include "tasks/histogram/memory.h"
 #include "tasks/histogram/reduce.h"
-#include "store/guard.h"
-#include "hdf5/write.h"
-#include "store/fingerprint.h"
-#include "store/view.h"
-#include "store/provenance.h"
 
 enum { MOST_DIFFERENCES = 12 };
 static const double progress_interval_s = 10;

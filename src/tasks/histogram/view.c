@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tasks/histogram/masks.h"
 #include "hdf5/write.h"
 #include "store/info.h"
 #include "store/output.h"
+#include "tasks/histogram/masks.h"
 
 bool ps_histogram_is_output(const char *path) {
     hid_t file = H5I_INVALID_HID;

@@ -39,7 +39,8 @@ void ps_attempts_destroy(ps_attempts *attempts) {
     free(attempts);
 }
 
-static ps_code change_counter(ps_attempts *attempts, ps_counter_operation operation, int64_t at, int64_t value, int64_t *before, ps_error *error) {
+static ps_code change_counter(ps_attempts *attempts, ps_counter_operation operation, int64_t at, int64_t value, int64_t *before,
+                              ps_error *error) {
     const ps_counter_change wanted = {.operation = operation, .at = at, .value = value};
     return ps_counters_change(attempts->counters, &wanted, before, error);
 }

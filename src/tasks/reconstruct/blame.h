@@ -6,10 +6,11 @@
  *
  * An error of the rank ends this rank's work: its frames are given back, the others go on, and a frame that nobody does stays pending.
  * Those are a device that is lost (PS_E_DEVICE, PS_E_BACKEND), a stop (PS_E_INTERRUPTED), and whatever the output returns, PS_E_NUMERIC
- * excepted, which it returns for values of the frame. Codes alone do not tell the output's PS_E_IO or PS_E_HDF5 from a recording's: who calls the output says so.
+ * excepted, which it returns for values of the frame. Codes alone do not tell the output's PS_E_IO or PS_E_HDF5 from a recording's: who
+ * calls the output says so.
  *
- * Memory that is not there (PS_E_MEMORY) blames neither at first: half of the frames in hand are tried at a time, down to one, with all that
- * was kept for later freed. Where one does not fit alone, the rank ends as if it had lost its device.
+ * Memory that is not there (PS_E_MEMORY) blames neither at first: half of the frames in hand are tried at a time, down to one, with all
+ * that was kept for later freed. Where one does not fit alone, the rank ends as if it had lost its device.
  *
  * An error of MPI (PS_E_MPI: the queue) ends all ranks: this one cannot tell the others, who would wait for its frames for ever. */
 #ifndef PS_TASKS_RECONSTRUCT_BLAME_H

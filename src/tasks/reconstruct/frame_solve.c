@@ -10,8 +10,8 @@ typedef struct {
     const ps_job_method *job;
     ps_methods method;
     int64_t n_curve;
-    ps_strength *curve;                /* [n_curve] the strengths the curves are at */
-    float *phase, *log_amplitude;      /* [job->n_strengths, image] */
+    ps_strength *curve;                 /* [n_curve] the strengths the curves are at */
+    float *phase, *log_amplitude;       /* [job->n_strengths, image] */
     double *residual, *influence, *gcv; /* [n_curve] */
     ps_method_result result;
 } method_buffers;

@@ -7,18 +7,18 @@
 #include <unistd.h>
 
 #include "cluster/stop.h"
-#include "hdf5/lock.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "store/guard.h"
-#include "store/view.h"
-#include "plan/backend_choice.h"
+#include "hdf5/lock.h"
 #include "method/curves.h"
+#include "plan/backend_choice.h"
 #include "plan/file_checks.h"
 #include "plan/first_patterns.h"
-#include "tasks/reconstruct/frame_solve.h"
 #include "plan/memory.h"
+#include "store/guard.h"
 #include "store/provenance.h"
+#include "store/view.h"
+#include "tasks/reconstruct/frame_solve.h"
 #include "tasks/reconstruct/worker.h"
 
 /* Everything a run holds; one cleanup for all. */
@@ -38,12 +38,12 @@ typedef struct {
     ps_memory_share share; /* of the host */
     ps_run_memory memory;
     ps_notes notes;
-    uint8_t *states;  /* [n_frames] what the output says */
+    uint8_t *states;      /* [n_frames] what the output says */
     int64_t n_work_items; /* frames to do that are no suspects */
     int64_t *work_items;
     int64_t n_suspects;
     uint8_t *suspects; /* [n_frames] to do, but begun before and never ended: tried last */
-    char *note;       /* for every frame of a run that goes on with another backend; NULL: none */
+    char *note;        /* for every frame of a run that goes on with another backend; NULL: none */
     ps_output *output;
     ps_queue *queue;
     ps_attempts *attempts;
@@ -79,8 +79,8 @@ static ps_code agree_on_inputs(const session *s, ps_error *error) {
     if (memcmp(least, most, sizeof least) == 0) return PS_OK;
     ps_code code = PS_OK;
     if (n != most[0] || s->run.n_unreadable != least[1] || s->run.n_groups != most[2])
-        code = PS_FAIL(error, PS_E_IO, "host %s sees other inputs than another rank: %lld recordings, %lld unreadable%s%s", s->cluster->host,
-                       (long long)n, (long long)s->run.n_unreadable, first < n ? ", the first because: " : "",
+        code = PS_FAIL(error, PS_E_IO, "host %s sees other inputs than another rank: %lld recordings, %lld unreadable%s%s",
+                       s->cluster->host, (long long)n, (long long)s->run.n_unreadable, first < n ? ", the first because: " : "",
                        first < n ? s->run.frames[first].unreadable : "");
     return ps_cluster_agree(s->cluster, code, error);
 }
@@ -179,7 +179,8 @@ static ps_code make_output(const session *s, ps_error *error) {
                            .notes = s->notes.notes};
     if (s->measured)
         PS_GO(ps_output_resume(s->job->output_file, &spec, s->options->retry_failed, error));
-    else PS_GO(ps_output_create(s->job->output_file, s->options->overwrite, &spec, error));
+    else
+        PS_GO(ps_output_create(s->job->output_file, s->options->overwrite, &spec, error));
 done:
     free(frames);
     free(optics);
@@ -187,7 +188,9 @@ done:
 }
 
 /* Why a frame cannot be reconstructed, known before it is read; NULL: it can. */
-static const char *reason_not_to(const ps_run_frame *frame) { return frame->unreadable ? frame->unreadable : frame->refused; }
+static const char *reason_not_to(const ps_run_frame *frame) {
+    return frame->unreadable ? frame->unreadable : frame->refused;
+}
 
 /* Frames nobody can open, or that do not belong to the others, are failed at once, with the reason. */
 static ps_code fail_unusable(session *s, ps_error *error) {
@@ -240,7 +243,8 @@ static ps_code note_backend(session *s, ps_error *error) {
     ps_view_close(&view);
     if (before && before[0] && strcmp(before, s->ops->name) != 0) {
         s->note = ps_text_format("backend %s; earlier frames of this file are by %s", s->ops->name, before);
-        if (s->cluster->rank == 0) ps_log(PS_LOG_WARNING, "going on with backend %s, the run before used %s: recorded with each frame", s->ops->name, before);
+        if (s->cluster->rank == 0)
+            ps_log(PS_LOG_WARNING, "going on with backend %s, the run before used %s: recorded with each frame", s->ops->name, before);
     }
     free(before);
     return PS_OK;
@@ -317,8 +321,8 @@ static ps_code judge(const session *s, const outcome *all, ps_code stopped, ps_e
     ps_error_clear(error);
     if (all->n_failed == 0) return PS_OK;
     ps_code code = all->n_done == 0 && all->n_unread == all->n_failed ? PS_E_INPUT : PS_E_PARTIAL;
-    return PS_FAIL(error, code, "%lld of %lld frames failed; their reasons are above and in /entry/frames/error of %s", (long long)all->n_failed,
-                   (long long)all->n_frames, s->job->output_file);
+    return PS_FAIL(error, code, "%lld of %lld frames failed; their reasons are above and in /entry/frames/error of %s",
+                   (long long)all->n_failed, (long long)all->n_frames, s->job->output_file);
 }
 
 /* One pass over work items, shared through queue; suspects: see ps_work. Adds to *summary. Rank-local. */

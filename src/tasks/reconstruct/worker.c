@@ -10,8 +10,8 @@
 
 #include "cluster/stop.h"
 #include "cluster/watchdog.h"
-#include "hdf5/lock.h"
 #include "core/log.h"
+#include "hdf5/lock.h"
 #include "tasks/reconstruct/blame.h"
 #include "tasks/reconstruct/frame_solve.h"
 #include "tasks/reconstruct/odd_note.h"
@@ -25,8 +25,8 @@ typedef struct {
     double *mean;       /* [n_active] of the system it was loaded into */
     uint8_t *extra_bad; /* [detector pixels] where it holds markers, or is hot or dead in this frame only; NULL: nowhere */
     int64_t n_excluded;
-    uint8_t *odd;       /* [positions] ps_pattern_kind, once looked at; NULL: every pattern is good */
-    char *note;         /* on what was filled; NULL: nothing */
+    uint8_t *odd; /* [positions] ps_pattern_kind, once looked at; NULL: every pattern is good */
+    char *note;   /* on what was filled; NULL: nothing */
     bool looked;
     ps_frame_seen seen;
     ps_loader_findings found;
@@ -44,11 +44,13 @@ typedef struct {
     item batch[MAX_BATCH];
     int64_t n_batch;
     int64_t frames_at_once; /* as planned, and fewer once an allocation has failed */
-    int64_t ahead;   /* a place taken for the next batch; -1: none */
-    int64_t loading; /* the place the loader reads; -1: idle */
+    int64_t ahead;          /* a place taken for the next batch; -1: none */
+    int64_t loading;        /* the place the loader reads; -1: idle */
 } worker;
 
-static int64_t group_of(const worker *w, int64_t work_item) { return w->work->run->frames[w->work->work_items[work_item]].group; }
+static int64_t group_of(const worker *w, int64_t work_item) {
+    return w->work->run->frames[w->work->work_items[work_item]].group;
+}
 
 static void forget_item(item *it) {
     if (it->counts) ps_frame_destroy(it->counts);
@@ -158,7 +160,8 @@ static ps_code claim_batch(worker *w, ps_error *error) {
             break;
         }
         int64_t frame = w->work->work_items[work_item];
-        w->batch[w->n_batch++] = (item){.work_item = work_item, .frame = frame, .seen = ps_run_seen_frame(&w->work->run->frames[frame].seen)};
+        w->batch[w->n_batch++] =
+            (item){.work_item = work_item, .frame = frame, .seen = ps_run_seen_frame(&w->work->run->frames[frame].seen)};
     }
     return PS_OK;
 }
@@ -389,11 +392,12 @@ static ps_code compute(worker *w, item *const *items, int64_t n, ps_prepared_sys
 
 static void say_excluded(const item *it) {
     const ps_invalid_counts *invalid = &it->found.invalid;
-    ps_log(PS_LOG_WARNING,
-           "frame %lld: %lld active pixels hold no count at some positions and are left out of this frame (in the whole recording %lld values "
-           "are saturated, %lld negative, %lld not finite)",
-           (long long)it->frame, (long long)it->n_excluded, (long long)invalid->n_saturated, (long long)invalid->n_negative,
-           (long long)invalid->n_nonfinite);
+    ps_log(
+        PS_LOG_WARNING,
+        "frame %lld: %lld active pixels hold no count at some positions and are left out of this frame (in the whole recording %lld values "
+        "are saturated, %lld negative, %lld not finite)",
+        (long long)it->frame, (long long)it->n_excluded, (long long)invalid->n_saturated, (long long)invalid->n_negative,
+        (long long)invalid->n_nonfinite);
 }
 
 /* A frame that leaves more pixels out than its group: its own system without them, and the counts into that. Markers that these counts turn
@@ -485,8 +489,8 @@ static int64_t make_room(worker *w, item **items, int64_t n) {
     return n_left;
 }
 
-/* Attempts n frames; where memory does not do for them, half of them at a time, and a frame alone once more with everything else freed. Where
- * that does not do either, the rank ends: another may have more, and every frame of a group needs about as much. */
+/* Attempts n frames; where memory does not do for them, half of them at a time, and a frame alone once more with everything else freed.
+ * Where that does not do either, the rank ends: another may have more, and every frame of a group needs about as much. */
 static ps_code process(worker *w, item **items, int64_t n, bool again, ps_error *error) {
     ps_error reason = {0};
     ps_code code = attempt(w, items, n, &reason);
@@ -517,8 +521,10 @@ static ps_code process_suspect(worker *w, ps_error *error) {
     int64_t n = 0, frame = w->batch[0].frame;
     PS_TRY(ps_attempts_count(w->work->attempts, frame, &n, error));
     if (n >= PS_MOST_ATTEMPTS) {
-        PS_FAIL(&reason, PS_E_DEVICE,
-                "began %lld times and never ended: killed its process or device, or found no memory; --resume --retry-failed tries it again", (long long)n);
+        PS_FAIL(
+            &reason, PS_E_DEVICE,
+            "began %lld times and never ended: killed its process or device, or found no memory; --resume --retry-failed tries it again",
+            (long long)n);
         PS_TRY(fail_item(w, &w->batch[0], &reason, error));
     } else {
         ps_log(PS_LOG_INFO, "frame %lld was begun before and never ended: it is tried alone", (long long)frame);
@@ -541,8 +547,10 @@ static ps_code hand_over(worker *w, ps_error *error) {
 /* Tells the others that this rank ends early. Where MPI fails they would wait for its frames for ever, so all end. */
 static void end_early(worker *w, ps_code code, const ps_error *reason) {
     ps_code told = code;
-    if (code == PS_E_INTERRUPTED) told = ps_queue_stop(w->work->queue, NULL);
-    else if (code != PS_E_MPI) told = hand_over(w, NULL);
+    if (code == PS_E_INTERRUPTED)
+        told = ps_queue_stop(w->work->queue, NULL);
+    else if (code != PS_E_MPI)
+        told = hand_over(w, NULL);
     if (told == PS_OK) return;
     ps_log(PS_LOG_ERROR, "this rank cannot go on and cannot tell the others: all ranks end, --resume goes on: %s", reason->text);
     MPI_Abort(w->work->cluster->communicator, ps_code_exit_status(told));
@@ -566,7 +574,8 @@ static ps_code work_loop(worker *w, ps_error *error) {
     while (!finished) {
         if (ps_stop_wanted()) return PS_FAIL(error, PS_E_INTERRUPTED, "%s", ps_stop_reason());
         PS_TRY(claim_batch(w, error));
-        if (w->n_batch == 0) PS_TRY(wait_for_others(w, &finished, error));
+        if (w->n_batch == 0)
+            PS_TRY(wait_for_others(w, &finished, error));
         else
             PS_TRY(tries_suspects(w) ? process_suspect(w, error) : process_batch(w, error));
         for (int64_t i = 0; i < w->n_batch; i++) forget_item(&w->batch[i]);

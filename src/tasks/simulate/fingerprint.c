@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "optics/optics_json.h"
 #include "hdf5/write.h"
+#include "optics/optics_json.h"
 
 static const char dataset_name[] = "/entry/simulation/science";
 

@@ -9,8 +9,8 @@
 
 #include "core/text.h"
 #include "hdf5/bslz4.h"
-#include "input/name_list.h"
 #include "hdf5/write.h"
+#include "input/name_list.h"
 #include "store/publish.h"
 #include "tasks/simulate/partial.h"
 

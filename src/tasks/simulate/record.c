@@ -48,8 +48,8 @@ done:
 }
 
 /* Encodes positions first ... first + n - 1 of a block into the slots. */
-static ps_code encode(const ps_simulate_setup *setup, const ps_transpose *turning, int64_t block, const void *tiles, int64_t first, int64_t n,
-                      buffers *b, ps_error *error) {
+static ps_code encode(const ps_simulate_setup *setup, const ps_transpose *turning, int64_t block, const void *tiles, int64_t first,
+                      int64_t n, buffers *b, ps_error *error) {
     ps_code code = PS_OK;
     size_t element = ps_dtype_bytes(setup->job->dtype), row = (size_t)setup->n_pixels * element;
 #pragma omp parallel for schedule(static) num_threads(setup->n_threads)

@@ -15,9 +15,9 @@
 #include "core/text.h"
 #include "hdf5/write.h"
 #include "tasks/simulate/exposure.h"
+#include "tasks/simulate/fingerprint.h"
 #include "tasks/simulate/partial.h"
 #include "tasks/simulate/record.h"
-#include "tasks/simulate/fingerprint.h"
 #include "tasks/simulate/targets.h"
 #include "tasks/simulate/truth.h"
 

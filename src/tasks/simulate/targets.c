@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "core/text.h"
-#include "store/guard.h"
 #include "hdf5/write.h"
+#include "store/guard.h"
 #include "tasks/simulate/master_writer.h"
 #include "tasks/simulate/partial.h"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "optics/optics_json.h"
 #include "hdf5/write.h"
+#include "optics/optics_json.h"
 #include "tasks/simulate/partial.h"
 
 /* malloc'd (cJSON); NULL: out of memory. */
