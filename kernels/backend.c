@@ -57,7 +57,7 @@ static ps_code fill_system(ps_system *system, ps_backend *backend, const ps_syst
     system->n_frequencies = desc->n_frequencies;
     system->frequencies = NULL;
     system->is_prepared = false;
-    if (backend->ops->frame_power && backend->ops->system_scales) return PS_OK;
+    if (backend->ops->frame_data_norm && backend->ops->system_scales) return PS_OK;
     system->frequencies = malloc((size_t)desc->n_frequencies * sizeof *system->frequencies);
     if (!system->frequencies)
         return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %lld frequencies", (long long)desc->n_frequencies);
@@ -148,7 +148,7 @@ void ps_frame_destroy(ps_frame *frame) {
     frame->ops->frame_destroy(frame);
 }
 
-ps_code ps_frame_put(ps_frame *frame, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error) {
+ps_code ps_frame_upload(ps_frame *frame, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error) {
     PS_CHECK_POINTER(frame);
     PS_TRY(ps_check_positions(frame, first_position, n_positions, error));
     if (n_positions == 0) return PS_OK;
@@ -156,7 +156,7 @@ ps_code ps_frame_put(ps_frame *frame, int64_t first_position, int64_t n_position
     PS_CHECK_HOST(frame->system->backend, counts);
     memset(frame->is_put + first_position, 1, (size_t)n_positions);
     frame->n_put += n_positions;
-    return frame->ops->frame_put(frame, first_position, n_positions, counts, error);
+    return frame->ops->frame_upload(frame, first_position, n_positions, counts, error);
 }
 
 ps_code ps_bench_fill(ps_frame *frame, uint64_t seed, double *gather_s, ps_error *error) {
@@ -170,12 +170,12 @@ ps_code ps_bench_fill(ps_frame *frame, uint64_t seed, double *gather_s, ps_error
     return frame->ops->bench->fill(frame, seed, gather_s, error);
 }
 
-ps_code ps_frame_means(ps_frame *frame, double *mean, int64_t *n_marked, ps_error *error) {
+ps_code ps_frame_mean_counts(ps_frame *frame, double *mean, int64_t *n_marked, ps_error *error) {
     PS_CHECK_POINTER(frame);
     PS_CHECK_HOST(frame->system->backend, mean);
     PS_CHECK_HOST(frame->system->backend, n_marked);
     PS_TRY(ps_check_complete(frame, error));
-    return frame->ops->frame_means(frame, mean, n_marked, error);
+    return frame->ops->frame_mean_counts(frame, mean, n_marked, error);
 }
 
 ps_code ps_frame_reduce(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error) {
@@ -198,7 +198,7 @@ static ps_code check_solution(const ps_frame *frame, ps_methods method, const ps
     if (method == PS_METHOD_PHASE && (solution->log_amplitude_f32 || solution->log_amplitude_f64))
         return PS_FAIL(error, PS_E_ARGUMENT, "the phase method has no log-amplitude");
     const void *outputs[] = {solution->phase_f32,         solution->phase_f64, solution->log_amplitude_f32,
-                             solution->log_amplitude_f64, solution->residual,  solution->influence};
+                             solution->log_amplitude_f64, solution->residual,  solution->effective_dof};
     for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++)
         PS_TRY(ps_check_host("ps_system_solve", "an array of the solution", backend, outputs[i], error));
     return PS_OK;
@@ -228,12 +228,13 @@ ps_code ps_frame_ssb(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f
     return frame->ops->ssb(frame, estimator, phase_f32, phase_f64, loss, error);
 }
 
-ps_code ps_frame_power(ps_frame *frame, double *power, ps_error *error) {
+ps_code ps_frame_data_norm(ps_frame *frame, double *data_norm, ps_error *error) {
     PS_CHECK_POINTER(frame);
-    PS_CHECK_POINTER(power);
-    PS_CHECK_HOST(frame->system->backend, power);
+    PS_CHECK_POINTER(data_norm);
+    PS_CHECK_HOST(frame->system->backend, data_norm);
     PS_TRY(ps_check_reduced(frame, error));
-    return frame->ops->frame_power ? frame->ops->frame_power(frame, power, error) : ps_default_power(frame, power, error);
+    return frame->ops->frame_data_norm ? frame->ops->frame_data_norm(frame, data_norm, error)
+                                       : ps_default_data_norm(frame, data_norm, error);
 }
 
 /* --- inspection --- */
@@ -264,15 +265,16 @@ ps_code ps_system_get_eigenvalues(ps_system *system, int64_t frequency, double *
     return system->ops->get_eigenvalues(system, frequency, eigenvalues, error);
 }
 
-ps_code ps_frame_get_right_side(ps_frame *frame, ps_methods method, int64_t frequency, double *right_side, double *power, ps_error *error) {
+ps_code ps_frame_get_right_side(ps_frame *frame, ps_methods method, int64_t frequency, double *right_side, double *data_norm,
+                                ps_error *error) {
     PS_CHECK_POINTER(frame);
     PS_CHECK_POINTER(right_side);
     PS_CHECK_HOST(frame->system->backend, right_side);
-    PS_CHECK_HOST(frame->system->backend, power);
+    PS_CHECK_HOST(frame->system->backend, data_norm);
     PS_TRY(ps_check_frequency(frame->system, frequency, error));
     PS_TRY(ps_check_solvable(frame->system, method, error));
     PS_TRY(ps_check_reduced(frame, error));
-    return frame->ops->get_right_side(frame, method, frequency, right_side, power, error);
+    return frame->ops->get_right_side(frame, method, frequency, right_side, data_norm, error);
 }
 
 ps_code ps_frame_get_spectrum(ps_frame *frame, int64_t frequency, double dose, double *spectrum, ps_error *error) {

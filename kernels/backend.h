@@ -5,7 +5,7 @@
  * prepared once per optics; a frame is one recording's counts and what was reduced from them. Data flows
  *
  *     system_create -> (weights) -> system_prepare                        once per optics
- *     frame_create -> frame_put ... -> frame_means -> frame_reduce        per frame; a batch shares one evaluation of the transfer
+ *     frame_create -> frame_upload ... -> frame_mean_counts -> frame_reduce        per frame; a batch shares one evaluation of the transfer
  *     solve, ssb                                                          per frame and strength
  *
  * Results never depend on how frames are batched or in which chunks counts arrive. All arrays named here are host memory unless
@@ -95,7 +95,7 @@ typedef struct {
     float *phase_f32, *log_amplitude_f32;  /* [n_strengths, scan_rows*U, scan_columns*U] rad, 1; log_amplitude: complex method */
     double *phase_f64, *log_amplitude_f64; /* the same in double (as accurate as the backend's precision) */
     double *residual;                      /* [n_strengths] sum over the full plane but zero of section 5's residual */
-    double *influence;                     /* [n_strengths] the same sum of tr((N + D)^-1 N) */
+    double *effective_dof;                 /* [n_strengths] the same sum of tr((N + D)^-1 N) */
 } ps_solution;
 
 /* Bytes a system with its frames will take on the device, and how the pixels of g are chunked inside the budget. */
@@ -136,8 +136,8 @@ typedef struct ps_backend_ops {
     ps_code (*system_prepare)(ps_system *system, ps_error *error);
     ps_code (*frame_create)(ps_system *system, ps_dtype dtype, ps_frame **frame, ps_error *error);
     void (*frame_destroy)(ps_frame *frame);
-    ps_code (*frame_put)(ps_frame *frame, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error);
-    ps_code (*frame_means)(ps_frame *frame, double *mean, int64_t *n_marked, ps_error *error);
+    ps_code (*frame_upload)(ps_frame *frame, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error);
+    ps_code (*frame_mean_counts)(ps_frame *frame, double *mean, int64_t *n_marked, ps_error *error);
     ps_code (*frame_reduce)(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error); /* n_frames > 0 */
     ps_code (*solve)(ps_frame *frame, ps_methods method, int64_t n_strengths, const ps_strength *strengths, const ps_solution *solution,
                      ps_error *error); /* n_strengths > 0 */
@@ -145,7 +145,7 @@ typedef struct ps_backend_ops {
 
     /* --- optional: each has a default --- */
     /* Default: summed from get_right_side's power of each frequency. */
-    ps_code (*frame_power)(ps_frame *frame, double *power, ps_error *error);
+    ps_code (*frame_data_norm)(ps_frame *frame, double *data_norm, ps_error *error);
     /* Default: the mean of get_normal's diagonals. Neither pointer is NULL. */
     ps_code (*system_scales)(ps_system *system, ps_methods method, double *amplitude, double *phase, ps_error *error);
 
@@ -153,7 +153,8 @@ typedef struct ps_backend_ops {
     ps_code (*get_transfer)(ps_system *system, int64_t frequency, double *transfer, ps_error *error);
     ps_code (*get_normal)(ps_system *system, ps_methods method, int64_t frequency, double *normal, ps_error *error);
     ps_code (*get_eigenvalues)(ps_system *system, int64_t frequency, double *eigenvalues, ps_error *error);
-    ps_code (*get_right_side)(ps_frame *frame, ps_methods method, int64_t frequency, double *right_side, double *power, ps_error *error);
+    ps_code (*get_right_side)(ps_frame *frame, ps_methods method, int64_t frequency, double *right_side, double *data_norm,
+                              ps_error *error);
     ps_code (*get_spectrum)(ps_frame *frame, int64_t frequency, double dose, double *spectrum, ps_error *error);
 
     /* --- optional: each has a default --- */
@@ -214,16 +215,17 @@ ps_code ps_system_prepare(ps_system *system, ps_error *error);
  * is its phase. */
 ps_code ps_system_scales(ps_system *system, ps_methods method, double *amplitude, double *phase, ps_error *error);
 
-/* One recording of `dtype` counts; values equal to ps_dtype_marker(dtype) count as 0, and they and
- * values that are not finite are reported by ps_frame_means: a frame that holds some is not to be reduced with those pixels active. */
+/* One recording of `dtype` counts; values equal to ps_dtype_invalid_value(dtype) count as 0, and they and
+ * values that are not finite are reported by ps_frame_mean_counts: a frame that holds some is not to be reduced with those pixels active.
+ */
 ps_code ps_frame_create(ps_system *system, ps_dtype dtype, ps_frame **frame, ps_error *error);
 void ps_frame_destroy(ps_frame *frame);
 /* counts: [n_positions, detector_rows, detector_columns] of the frame's dtype; positions count through the scan row by row. Each
  * position is put exactly once, in any order of chunks. The buffer is free again on return. One thread at a time puts into a frame. */
-ps_code ps_frame_put(ps_frame *frame, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error);
-/* Once all positions are put. mean: [n_active] scan-mean counts of each active pixel; n_marked: [n_active] positions that held the marker.
- * Either may be NULL. */
-ps_code ps_frame_means(ps_frame *frame, double *mean, int64_t *n_marked, ps_error *error);
+ps_code ps_frame_upload(ps_frame *frame, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error);
+/* Once all positions are put. mean: [n_active] scan-mean counts of each active pixel; n_marked: [n_active] positions that held the
+ * invalid-count value. Either may be NULL. */
+ps_code ps_frame_mean_counts(ps_frame *frame, double *mean, int64_t *n_marked, ps_error *error);
 /* g = FFT over scan / (positions * dose) (section 3), then b and power of the prepared methods and the SSB sums, for different frames
  * of one system; dose: [n_frames], > 0. The system must be prepared when it was created with phase or complex. */
 ps_code ps_frame_reduce(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error);
@@ -232,8 +234,8 @@ ps_code ps_system_solve(ps_frame *frame, ps_methods method, int64_t n_strengths,
                         ps_error *error);
 /* phase: [scan_rows*U, scan_columns*U] rad, either or both pointers; loss: only PS_SSB_PHASE, may be NULL. Section 6. */
 ps_code ps_frame_ssb(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f32, double *phase_f64, double *loss, ps_error *error);
-/* power: sum over the full plane but zero of g^H W g. */
-ps_code ps_frame_power(ps_frame *frame, double *power, ps_error *error);
+/* data_norm: sum over the full plane but zero of g^H W g. */
+ps_code ps_frame_data_norm(ps_frame *frame, double *data_norm, ps_error *error);
 
 /* transfer: [n_aliases of the frequency, n_active, 2 (amplitude, phase)] complex */
 ps_code ps_system_get_transfer(ps_system *system, int64_t frequency, double *transfer, ps_error *error);
@@ -241,8 +243,9 @@ ps_code ps_system_get_transfer(ps_system *system, int64_t frequency, double *tra
 ps_code ps_system_get_normal(ps_system *system, ps_methods method, int64_t frequency, double *normal, ps_error *error);
 /* eigenvalues: [n_aliases] of prior^-1/2 N prior^-1/2, ascending */
 ps_code ps_system_get_eigenvalues(ps_system *system, int64_t frequency, double *eigenvalues, ps_error *error);
-/* right_side: [dim] complex; power: g^H W g of the frequency, may be NULL */
-ps_code ps_frame_get_right_side(ps_frame *frame, ps_methods method, int64_t frequency, double *right_side, double *power, ps_error *error);
+/* right_side: [dim] complex; data_norm: g^H W g of the frequency, may be NULL */
+ps_code ps_frame_get_right_side(ps_frame *frame, ps_methods method, int64_t frequency, double *right_side, double *data_norm,
+                                ps_error *error);
 /* spectrum: [n_active] complex, g(q, k) of the frequency; all positions must be put */
 ps_code ps_frame_get_spectrum(ps_frame *frame, int64_t frequency, double dose, double *spectrum, ps_error *error);
 

@@ -27,8 +27,8 @@ ps_code ps_check_operations(const ps_backend_ops *ops, ps_error *error) {
     CHECK(system_prepare);
     CHECK(frame_create);
     CHECK(frame_destroy);
-    CHECK(frame_put);
-    CHECK(frame_means);
+    CHECK(frame_upload);
+    CHECK(frame_mean_counts);
     CHECK(frame_reduce);
     CHECK(solve);
     CHECK(ssb);

@@ -2,15 +2,15 @@
 
 #include <stdlib.h>
 
-/* A method that the system was created with, whose right side tells the power; a system for SSB alone has none. */
-static ps_methods method_with_power(const ps_system *system) {
+/* A method that the system was created with, whose right side tells the data norm; a system for SSB alone has none. */
+static ps_methods method_with_data_norm(const ps_system *system) {
     return system->methods & PS_METHOD_PHASE ? PS_METHOD_PHASE : system->methods & PS_METHOD_COMPLEX;
 }
 
-ps_code ps_default_power(ps_frame *frame, double *power, ps_error *error) {
+ps_code ps_default_data_norm(ps_frame *frame, double *data_norm, ps_error *error) {
     const ps_system *system = frame->system;
     double right_side[4 * PS_MAX_ALIASES], one, sum = 0.0;
-    ps_methods method = method_with_power(system);
+    ps_methods method = method_with_data_norm(system);
     if (!method)
         return PS_FAIL(error, PS_E_ARGUMENT, "backend %s tells no power of a system without the phase and complex methods",
                        frame->ops->name);
@@ -18,7 +18,7 @@ ps_code ps_default_power(ps_frame *frame, double *power, ps_error *error) {
         PS_TRY(frame->ops->get_right_side(frame, method, i, right_side, &one, error));
         sum += system->frequencies[i].multiplicity * one;
     }
-    *power = sum;
+    *data_norm = sum;
     return PS_OK;
 }
 

@@ -147,7 +147,7 @@ static void fixture_result_init(fixture_result *r, const fixture *f, int64_t fra
                                   .ssb_phase = r->images[3],
                                   .ssb_loss = 0.25 + (double)frame,
                                   .dose = 100.0 + (double)frame,
-                                  .power = 3.0,
+                                  .data_norm = 3.0,
                                   .n_excluded = frame % 3,
                                   .seconds = {0.1, 0.2, 0.3},
                                   .peak_memory_bytes = 1 << 20,

@@ -19,7 +19,7 @@ enum { SLOTS_PER_TASK = 64 }; /* slots whose sums one task forms: whole cache li
 PS_DTYPES(DEFINE_GATHER)
 #undef DEFINE_GATHER
 
-ps_code ps_cpu_frame_put(ps_frame *handle, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error) {
+ps_code ps_cpu_frame_upload(ps_frame *handle, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error) {
     ps_cpu_frame *frame = (ps_cpu_frame *)handle;
     assert(first_position >= 0 && n_positions <= ps_cpu_positions(&frame->system->desc) - first_position);
     frame->has_means = false;
@@ -34,25 +34,25 @@ ps_code ps_cpu_frame_put(ps_frame *handle, int64_t first_position, int64_t n_pos
 }
 
 /* Sums over positions in their order, so that the order of the puts never shows. */
-#define DEFINE_MEANS(dtype, type, name)                                                                                    \
-    static void means_##dtype(const ps_cpu_frame *frame, int64_t first, int64_t n) {                                       \
-        int64_t positions = ps_cpu_positions(&frame->system->desc), active = frame->system->desc.n_active;                 \
-        type marker = (type)ps_dtype_marker(dtype);                                                                        \
-        bool has_marker = marker != 0;                                                                                     \
-        double sum[SLOTS_PER_TASK] = {0};                                                                                  \
-        int64_t marked[SLOTS_PER_TASK] = {0};                                                                              \
-        for (int64_t position = 0; position < positions; position++) {                                                     \
-            const type *counts = (const type *)frame->counts + position * active + first;                                  \
-            for (int64_t i = 0; i < n; i++) {                                                                              \
-                bool is_marked = (has_marker && counts[i] == marker) || (dtype >= PS_F32 && !isfinite((double)counts[i])); \
-                marked[i] += is_marked;                                                                                    \
-                sum[i] += is_marked ? 0.0 : (double)counts[i];                                                             \
-            }                                                                                                              \
-        }                                                                                                                  \
-        for (int64_t i = 0; i < n; i++) {                                                                                  \
-            frame->mean[first + i] = sum[i] / (double)positions;                                                           \
-            frame->n_marked[first + i] = marked[i];                                                                        \
-        }                                                                                                                  \
+#define DEFINE_MEANS(dtype, type, name)                                                                                                  \
+    static void means_##dtype(const ps_cpu_frame *frame, int64_t first, int64_t n) {                                                     \
+        int64_t positions = ps_cpu_positions(&frame->system->desc), active = frame->system->desc.n_active;                               \
+        type invalid_value = (type)ps_dtype_invalid_value(dtype);                                                                        \
+        bool has_invalid_value = invalid_value != 0;                                                                                     \
+        double sum[SLOTS_PER_TASK] = {0};                                                                                                \
+        int64_t marked[SLOTS_PER_TASK] = {0};                                                                                            \
+        for (int64_t position = 0; position < positions; position++) {                                                                   \
+            const type *counts = (const type *)frame->counts + position * active + first;                                                \
+            for (int64_t i = 0; i < n; i++) {                                                                                            \
+                bool is_marked = (has_invalid_value && counts[i] == invalid_value) || (dtype >= PS_F32 && !isfinite((double)counts[i])); \
+                marked[i] += is_marked;                                                                                                  \
+                sum[i] += is_marked ? 0.0 : (double)counts[i];                                                                           \
+            }                                                                                                                            \
+        }                                                                                                                                \
+        for (int64_t i = 0; i < n; i++) {                                                                                                \
+            frame->mean[first + i] = sum[i] / (double)positions;                                                                         \
+            frame->n_marked[first + i] = marked[i];                                                                                      \
+        }                                                                                                                                \
     }
 PS_DTYPES(DEFINE_MEANS)
 #undef DEFINE_MEANS
@@ -85,7 +85,7 @@ ps_code ps_cpu_frame_ensure_means(ps_cpu_frame *frame, ps_error *error) {
     return PS_OK;
 }
 
-ps_code ps_cpu_frame_means(ps_frame *handle, double *mean, int64_t *n_marked, ps_error *error) {
+ps_code ps_cpu_frame_mean_counts(ps_frame *handle, double *mean, int64_t *n_marked, ps_error *error) {
     ps_cpu_frame *frame = (ps_cpu_frame *)handle;
     PS_TRY(ps_cpu_frame_ensure_means(frame, error));
     for (int64_t slot = 0; slot < frame->system->desc.n_active; slot++) {
@@ -102,20 +102,20 @@ double ps_cpu_mean_of_means(const ps_cpu_frame *frame) {
     return sum / (double)frame->system->desc.n_active;
 }
 
-#define DEFINE_SCANS(dtype, type, real, suffix)                                                                                   \
-    static void scans_##suffix##_##dtype(const ps_cpu_frame *frame, int64_t first, int64_t n, bool subtract_mean, int64_t stride, \
-                                         real *scans) {                                                                           \
-        int64_t positions = ps_cpu_positions(&frame->system->desc), active = frame->system->desc.n_active;                        \
-        type marker = (type)ps_dtype_marker(dtype);                                                                               \
-        bool has_marker = marker != 0;                                                                                            \
-        for (int64_t position = 0; position < positions; position++) {                                                            \
-            const type *counts = (const type *)frame->counts + position * active + first;                                         \
-            for (int64_t i = 0; i < n; i++) {                                                                                     \
-                bool is_marked = (has_marker && counts[i] == marker) || (dtype >= PS_F32 && !isfinite((double)counts[i]));        \
-                double value = is_marked ? 0.0 : (double)counts[i];                                                               \
-                scans[i * stride + position] = (real)(subtract_mean ? value - frame->mean[first + i] : value);                    \
-            }                                                                                                                     \
-        }                                                                                                                         \
+#define DEFINE_SCANS(dtype, type, real, suffix)                                                                                          \
+    static void scans_##suffix##_##dtype(const ps_cpu_frame *frame, int64_t first, int64_t n, bool subtract_mean, int64_t stride,        \
+                                         real *scans) {                                                                                  \
+        int64_t positions = ps_cpu_positions(&frame->system->desc), active = frame->system->desc.n_active;                               \
+        type invalid_value = (type)ps_dtype_invalid_value(dtype);                                                                        \
+        bool has_invalid_value = invalid_value != 0;                                                                                     \
+        for (int64_t position = 0; position < positions; position++) {                                                                   \
+            const type *counts = (const type *)frame->counts + position * active + first;                                                \
+            for (int64_t i = 0; i < n; i++) {                                                                                            \
+                bool is_marked = (has_invalid_value && counts[i] == invalid_value) || (dtype >= PS_F32 && !isfinite((double)counts[i])); \
+                double value = is_marked ? 0.0 : (double)counts[i];                                                                      \
+                scans[i * stride + position] = (real)(subtract_mean ? value - frame->mean[first + i] : value);                           \
+            }                                                                                                                            \
+        }                                                                                                                                \
     }
 #define X(dtype, type, name)               \
     DEFINE_SCANS(dtype, type, double, f64) \

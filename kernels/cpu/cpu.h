@@ -31,14 +31,14 @@ typedef struct {
     ps_frame base;
     ps_cpu_system *system;
     ps_dtype dtype;
-    void *counts;      /* [n_positions, n_active] dtype, slots, as they came (markers too) */
+    void *counts;      /* [n_positions, n_active] dtype, slots, as they came (invalid-count values too) */
     double *mean;      /* [n_active] of slots; valid with has_means */
     int64_t *n_marked; /* [n_active] of slots; valid with has_means */
     bool has_means;
     double dose;                                   /* of the last reduction */
     double complex *right_amplitude, *right_phase; /* [n_aliases] b; amplitude with the complex method only */
     double complex *ssb;                           /* [n_aliases] mean over k of the corrected spectrum; fast: times -i (fast/ssb.c) */
-    double *power;                                 /* [n_frequencies] g^H W g */
+    double *data_norm;                             /* [n_frequencies] g^H W g */
 } ps_cpu_frame;
 
 /* Threads a backend may use at most: what memory plans count with. */
@@ -91,21 +91,21 @@ int64_t ps_cpu_max_aliases(const ps_system_desc *desc, bool solved);
 
 ps_code ps_cpu_frame_create(ps_system *system, ps_dtype dtype, ps_frame **frame, ps_error *error);
 void ps_cpu_frame_destroy(ps_frame *frame);
-ps_code ps_cpu_frame_put(ps_frame *frame, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error);
-ps_code ps_cpu_frame_means(ps_frame *frame, double *mean, int64_t *n_marked, ps_error *error);
-/* Means and markers of all slots, once every position is put. */
+ps_code ps_cpu_frame_upload(ps_frame *frame, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error);
+ps_code ps_cpu_frame_mean_counts(ps_frame *frame, double *mean, int64_t *n_marked, ps_error *error);
+/* Means and invalid-count values of all slots, once every position is put. */
 ps_code ps_cpu_frame_ensure_means(ps_cpu_frame *frame, ps_error *error);
 /* A reduction begins: the means of every frame, its dose, and all sums 0. */
 ps_code ps_cpu_frames_begin(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error);
-ps_code ps_cpu_frame_power(ps_frame *frame, double *power, ps_error *error);
-ps_code ps_cpu_frame_get_right_side(ps_frame *frame, ps_methods method, int64_t frequency, double *right_side, double *power,
+ps_code ps_cpu_frame_data_norm(ps_frame *frame, double *data_norm, ps_error *error);
+ps_code ps_cpu_frame_get_right_side(ps_frame *frame, ps_methods method, int64_t frequency, double *right_side, double *data_norm,
                                     ps_error *error);
 
 /* PS_E_MEMORY when the plan made for a batch of n_frames holds fewer. */
 ps_code ps_cpu_batch_require(const ps_memory_plan *plan, int64_t n_frames, ps_error *error);
 
-/* scans: [n_slots, stride] of which n_positions are written: counts less the slot's mean (subtract_mean) or as they are, markers and what
- * is not finite as 0. One thread. */
+/* scans: [n_slots, stride] of which n_positions are written: counts less the slot's mean (subtract_mean) or as they are, invalid-count
+ * values and what is not finite as 0. One thread. */
 void ps_cpu_scans_f64(const ps_cpu_frame *frame, int64_t first_slot, int64_t n_slots, bool subtract_mean, int64_t stride, double *scans);
 void ps_cpu_scans_f32(const ps_cpu_frame *frame, int64_t first_slot, int64_t n_slots, bool subtract_mean, int64_t stride, float *scans);
 /* Mean over the active pixels of their scan means. */
@@ -142,9 +142,9 @@ void ps_cpu_write_image(int64_t n, const double *image, float *f32, double *f64)
         .memory_plan = ps_##path##_memory_plan, .system_create = ps_##path##_system_create, .system_destroy = ps_##path##_system_destroy, \
         .system_set_weights = ps_##path##_system_set_weights, .system_prepare = ps_##path##_system_prepare,                               \
         .system_scales = ps_cpu_system_scales, .frame_create = ps_cpu_frame_create, .frame_destroy = ps_cpu_frame_destroy,                \
-        .frame_put = ps_cpu_frame_put, .frame_means = ps_cpu_frame_means, .frame_reduce = ps_##path##_reduce,                             \
-        .frame_power = ps_cpu_frame_power, .solve = ps_##path##_solve, .ssb = ps_##path##_ssb, .get_transfer = ps_##path##_get_transfer,  \
-        .get_normal = ps_##path##_get_normal, .get_eigenvalues = ps_##path##_get_eigenvalues,                                             \
+        .frame_upload = ps_cpu_frame_upload, .frame_mean_counts = ps_cpu_frame_mean_counts, .frame_reduce = ps_##path##_reduce,           \
+        .frame_data_norm = ps_cpu_frame_data_norm, .solve = ps_##path##_solve, .ssb = ps_##path##_ssb,                                    \
+        .get_transfer = ps_##path##_get_transfer, .get_normal = ps_##path##_get_normal, .get_eigenvalues = ps_##path##_get_eigenvalues,   \
         .get_right_side = ps_cpu_frame_get_right_side, .get_spectrum = ps_##path##_get_spectrum, .owns = ps_cpu_backend_owns,             \
         .histogram = &ps_histogram_cpu_##path,                                                                                            \
     }

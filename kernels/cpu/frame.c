@@ -30,8 +30,8 @@ static ps_code allocate_sums(ps_cpu_frame *frame, ps_methods methods, ps_error *
     frame->right_amplitude = amplitude ? ps_cpu_allocate(n, sizeof *frame->right_amplitude) : NULL;
     frame->right_phase = phase ? ps_cpu_allocate(n, sizeof *frame->right_phase) : NULL;
     frame->ssb = ssb ? ps_cpu_allocate(n, sizeof *frame->ssb) : NULL;
-    frame->power = ps_cpu_allocate((size_t)desc->n_frequencies, sizeof *frame->power);
-    if ((amplitude && !frame->right_amplitude) || (phase && !frame->right_phase) || (ssb && !frame->ssb) || !frame->power)
+    frame->data_norm = ps_cpu_allocate((size_t)desc->n_frequencies, sizeof *frame->data_norm);
+    if ((amplitude && !frame->right_amplitude) || (phase && !frame->right_phase) || (ssb && !frame->ssb) || !frame->data_norm)
         return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the right sides of %zu aliases", n);
     return PS_OK;
 }
@@ -52,8 +52,8 @@ done:
 
 void ps_cpu_frame_destroy(ps_frame *handle) {
     ps_cpu_frame *frame = (ps_cpu_frame *)handle;
-    void *arrays[] = {frame->counts,      frame->mean, frame->n_marked, frame->right_amplitude,
-                      frame->right_phase, frame->ssb,  frame->power,    frame};
+    void *arrays[] = {frame->counts,      frame->mean, frame->n_marked,  frame->right_amplitude,
+                      frame->right_phase, frame->ssb,  frame->data_norm, frame};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) ps_cpu_free(arrays[i]);
 }
 
@@ -63,7 +63,7 @@ static void clear_sums(ps_cpu_frame *frame) {
     if (frame->right_amplitude) memset(frame->right_amplitude, 0, bytes);
     if (frame->right_phase) memset(frame->right_phase, 0, bytes);
     if (frame->ssb) memset(frame->ssb, 0, bytes);
-    memset(frame->power, 0, (size_t)desc->n_frequencies * sizeof *frame->power);
+    memset(frame->data_norm, 0, (size_t)desc->n_frequencies * sizeof *frame->data_norm);
 }
 
 ps_code ps_cpu_frames_begin(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error) {
@@ -76,17 +76,17 @@ ps_code ps_cpu_frames_begin(ps_frame *const *frames, int64_t n_frames, const dou
     return PS_OK;
 }
 
-ps_code ps_cpu_frame_power(ps_frame *handle, double *power, ps_error *error) {
+ps_code ps_cpu_frame_data_norm(ps_frame *handle, double *data_norm, ps_error *error) {
     (void)error;
     const ps_cpu_frame *frame = (const ps_cpu_frame *)handle;
     assert(handle->is_reduced);
-    *power = 0.0;
+    *data_norm = 0.0;
     for (int64_t i = 1; i < frame->system->desc.n_frequencies; i++)
-        *power += frame->system->desc.frequencies[i].multiplicity * frame->power[i];
+        *data_norm += frame->system->desc.frequencies[i].multiplicity * frame->data_norm[i];
     return PS_OK;
 }
 
-ps_code ps_cpu_frame_get_right_side(ps_frame *handle, ps_methods method, int64_t frequency, double *right_side, double *power,
+ps_code ps_cpu_frame_get_right_side(ps_frame *handle, ps_methods method, int64_t frequency, double *right_side, double *data_norm,
                                     ps_error *error) {
     (void)error;
     const ps_cpu_frame *frame = (const ps_cpu_frame *)handle;
@@ -96,7 +96,7 @@ ps_code ps_cpu_frame_get_right_side(ps_frame *handle, ps_methods method, int64_t
     assert(handle->is_reduced);
     if (both) memcpy(right_side, frame->right_amplitude + f->first_alias, bytes);
     memcpy(right_side + (both ? 2 * f->n_aliases : 0), frame->right_phase + f->first_alias, bytes);
-    if (power) *power = frame->power[frequency];
+    if (data_norm) *data_norm = frame->data_norm[frequency];
     return PS_OK;
 }
 

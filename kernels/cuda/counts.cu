@@ -81,7 +81,7 @@ void ps_cuda_frame_carve(ps_cuda_frame *frame, ps_cuda_arena *arena) {
     frame->d_right_amplitude = ps_cuda_take<double2>(arena, has_complex ? n_aliases : 0);
     frame->d_projection = ps_cuda_take<double2>(arena, has_phase ? n_aliases : 0);
     frame->d_ssb = ps_cuda_take<double2>(arena, has_ssb ? n_aliases : 0);
-    frame->d_power = ps_cuda_take<double>(arena, system->desc.n_frequencies);
+    frame->d_data_norm = ps_cuda_take<double>(arena, system->desc.n_frequencies);
 }
 
 static uint64_t next_serial(void) {
@@ -212,7 +212,7 @@ static ps_code put(ps_cuda_frame *frame, int64_t first, int64_t n, const void *c
     return pinned ? PS_CUDA(error, cudaStreamSynchronize(backend->upload)) : PS_OK;
 }
 
-ps_code ps_cuda_frame_put(ps_frame *handle, int64_t first, int64_t n, const void *counts, ps_error *error) {
+ps_code ps_cuda_frame_upload(ps_frame *handle, int64_t first, int64_t n, const void *counts, ps_error *error) {
     ps_cuda_frame *frame = (ps_cuda_frame *)handle;
     ps_cuda_frame_renew(frame);
     pthread_mutex_lock(&frame->system->backend->upload_lock);
@@ -241,8 +241,8 @@ template <typename T> using mean_sum = typename mean_sum_of<T>::type;
 
 /* A block's sums of 16 pixels over one part of the scan -> mean_parts, marked_parts: [PS_CUDA_MEAN_PARTS, n_slots]. */
 template <typename T>
-static __global__ void __launch_bounds__(MEANS_THREADS) means_kernel(const T *counts, int64_t n_positions, int64_t n_slots, T marker,
-                                                                     bool has_marker, double *mean_parts, uint32_t *marked_parts) {
+static __global__ void __launch_bounds__(MEANS_THREADS) means_kernel(const T *counts, int64_t n_positions, int64_t n_slots, T invalid_value,
+                                                                     bool has_invalid_value, double *mean_parts, uint32_t *marked_parts) {
     constexpr int N = 16 / (int)sizeof(T), TEAM = PS_CUDA_SHEET / N; /* pixels of a thread; threads of a position */
     struct __align__(16) vector {
         T value[N];
@@ -260,7 +260,7 @@ static __global__ void __launch_bounds__(MEANS_THREADS) means_kernel(const T *co
 #pragma unroll
         for (int j = 0; j < N; j++) {
             T value = loaded.value[j];
-            bool is_marked = (has_marker && value == marker) || !is_finite(value);
+            bool is_marked = (has_invalid_value && value == invalid_value) || !is_finite(value);
             marked[j] += is_marked;
             sum[j] += is_marked ? (mean_sum<T>)0 : (mean_sum<T>)value;
         }
@@ -308,11 +308,11 @@ static __global__ void __launch_bounds__(MEANS_THREADS)
 template <typename T> static ps_code launch_means(ps_cuda_frame *frame, const T *counts, ps_error *error) {
     const ps_cuda_system *system = frame->system;
     int64_t n_slots = system->layout.n_slots;
-    uint32_t marker = ps_dtype_marker(frame->dtype);
+    uint32_t invalid_value = ps_dtype_invalid_value(frame->dtype);
     cudaStream_t stream = system->backend->compute;
     dim3 grid((unsigned)(n_slots / PS_CUDA_SHEET), PS_CUDA_MEAN_PARTS);
-    PS_CUDA_LAUNCH(error, means_kernel<T>, grid, MEANS_THREADS, 0, stream, counts, system->n_positions, n_slots, (T)marker, marker != 0,
-                   frame->d_mean_parts, frame->d_marked_parts);
+    PS_CUDA_LAUNCH(error, means_kernel<T>, grid, MEANS_THREADS, 0, stream, counts, system->n_positions, n_slots, (T)invalid_value,
+                   invalid_value != 0, frame->d_mean_parts, frame->d_marked_parts);
     PS_CUDA_LAUNCH(error, means_finish_kernel, (unsigned)ps_cuda_blocks(n_slots, MEANS_THREADS), MEANS_THREADS, 0, stream,
                    frame->d_mean_parts, frame->d_marked_parts, system->d_slot_pixel, n_slots, system->n_positions, frame->d_mean,
                    frame->d_marked);
@@ -363,7 +363,7 @@ done:
     return code;
 }
 
-ps_code ps_cuda_frame_means(ps_frame *handle, double *mean, int64_t *n_marked, ps_error *error) {
+ps_code ps_cuda_frame_mean_counts(ps_frame *handle, double *mean, int64_t *n_marked, ps_error *error) {
     ps_cuda_frame *frame = (ps_cuda_frame *)handle;
     size_t n = (size_t)frame->system->desc.n_active;
     PS_TRY(ps_cuda_enter(frame->system->backend, error));

@@ -13,16 +13,16 @@ __host__ __device__ constexpr int64_t ps_cuda_scan_start(int64_t slot, int64_t n
     return slot / PS_CUDA_SHEET * n_positions * PS_CUDA_SHEET + slot % PS_CUDA_SHEET;
 }
 
-template <typename T> struct ps_cuda_marker {
+template <typename T> struct ps_cuda_invalid_value {
     T value;
     bool exists;
-    /* The detector's marker for "no count" stands for none. */
+    /* The detector's invalid-count value for "no count" stands for none. */
     __device__ float clean(T count) const { return exists && count == value ? 0.0f : (float)count; }
 };
 
-template <typename T> ps_cuda_marker<T> ps_cuda_marker_of(uint32_t bits) {
-    ps_cuda_marker<T> marker = {(T)bits, bits != 0};
-    return marker;
+template <typename T> ps_cuda_invalid_value<T> ps_cuda_invalid_value_of(uint32_t bits) {
+    ps_cuda_invalid_value<T> invalid_value = {(T)bits, bits != 0};
+    return invalid_value;
 }
 
 #endif

@@ -129,7 +129,7 @@ typedef struct {
 /* Up to 8 aliases of one frequency: what one warp reduces. */
 typedef struct {
     int32_t frequency, first, n_aliases;
-    bool sums_power;
+    bool sums_data_norm;
 } ps_cuda_task;
 
 /* What a reduction needs of a pixel, in one load. */
@@ -268,7 +268,7 @@ struct ps_cuda_frame {
     double2 *d_right_phase, *d_right_amplitude; /* [n_aliases] b */
     double2 *d_projection;                      /* [n_aliases] V^H prior^-1/2 b */
     double2 *d_ssb;                             /* [n_aliases] mean over pixels of the corrected spectrum */
-    double *d_power;                            /* [n_frequencies] */
+    double *d_data_norm;                        /* [n_frequencies] */
 };
 
 static inline int64_t ps_cuda_positions(const ps_system_desc *desc) {

@@ -1,4 +1,4 @@
-/* What tests and fits look at: one frequency's transfer, N, eigenvalues, right side and spectrum, and a frame's power. None is fast. */
+/* What tests and fits look at: one frequency's transfer, N, eigenvalues, right side and spectrum, and a frame's data norm. None is fast. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,19 +8,19 @@
 
 enum { THREADS = 128 };
 
-struct power_value {
+struct data_norm_value {
     const ps_cuda_frequency *frequencies;
-    const double *power;
-    __device__ double operator()(int64_t i) const { return frequencies[i].multiplicity * power[i]; }
+    const double *data_norm;
+    __device__ double operator()(int64_t i) const { return frequencies[i].multiplicity * data_norm[i]; }
 };
 
-ps_code ps_cuda_frame_power(ps_frame *handle, double *power, ps_error *error) {
+ps_code ps_cuda_frame_data_norm(ps_frame *handle, double *data_norm, ps_error *error) {
     ps_cuda_frame *frame = (ps_cuda_frame *)handle;
     ps_cuda_system *system = frame->system;
     PS_TRY(ps_cuda_enter(system->backend, error));
-    power_value value = {system->d_frequencies, frame->d_power};
+    data_norm_value value = {system->d_frequencies, frame->d_data_norm};
     pthread_mutex_lock(&system->backend->compute_lock);
-    ps_code code = ps_cuda_sum(system, value, system->desc.n_frequencies, power, error);
+    ps_code code = ps_cuda_sum(system, value, system->desc.n_frequencies, data_norm, error);
     pthread_mutex_unlock(&system->backend->compute_lock);
     return code;
 }
@@ -134,14 +134,15 @@ ps_code ps_cuda_get_eigenvalues(ps_system *handle, int64_t frequency, double *ei
     return PS_OK;
 }
 
-ps_code ps_cuda_get_right_side(ps_frame *handle, ps_methods method, int64_t frequency, double *right_side, double *power, ps_error *error) {
+ps_code ps_cuda_get_right_side(ps_frame *handle, ps_methods method, int64_t frequency, double *right_side, double *data_norm,
+                               ps_error *error) {
     ps_cuda_frame *frame = (ps_cuda_frame *)handle;
     ps_cuda_system *system = frame->system;
     PS_TRY(ps_cuda_enter(system->backend, error));
     const ps_frequency *f = &system->frequencies[frequency];
     int64_t n = f->n_aliases, dim = method == PS_METHOD_COMPLEX ? 2 * n : n;
     memset(right_side, 0, (size_t)dim * 2 * sizeof *right_side);
-    if (power) PS_TRY(ps_cuda_fetch(power, (const double *)frame->d_power + frequency, 1, error));
+    if (data_norm) PS_TRY(ps_cuda_fetch(data_norm, (const double *)frame->d_data_norm + frequency, 1, error));
     if (frequency == 0 || n == 0) return PS_OK;
     double2 *to = (double2 *)right_side;
     if (method == PS_METHOD_COMPLEX) PS_TRY(ps_cuda_fetch(to, (const double2 *)frame->d_right_amplitude + f->first_alias, n, error));

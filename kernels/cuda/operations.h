@@ -83,8 +83,8 @@ ps_cuda_transform ps_cuda_image_transform(const ps_cuda_system *system, int64_t 
 size_t ps_cuda_upload_bytes(const ps_system_desc *desc, ps_dtype dtype);
 ps_code ps_cuda_frame_create(ps_system *system, ps_dtype dtype, ps_frame **frame, ps_error *error);
 void ps_cuda_frame_destroy(ps_frame *frame);
-ps_code ps_cuda_frame_put(ps_frame *frame, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error);
-ps_code ps_cuda_frame_means(ps_frame *frame, double *mean, int64_t *n_marked, ps_error *error);
+ps_code ps_cuda_frame_upload(ps_frame *frame, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error);
+ps_code ps_cuda_frame_mean_counts(ps_frame *frame, double *mean, int64_t *n_marked, ps_error *error);
 ps_code ps_cuda_frame_ensure_means(ps_cuda_frame *frame, ps_error *error);
 void ps_cuda_frame_carve(ps_cuda_frame *frame, ps_cuda_arena *arena);
 /* New counts are coming: what was formed from the old ones is not to be used. */
@@ -117,8 +117,8 @@ ps_code ps_cuda_solve(ps_frame *frame, ps_methods method, int64_t n_strengths, c
                       ps_error *error);
 /* What one strength leaves; NULL: not wanted. */
 typedef struct {
-    double2 *x_phase, *x_amplitude; /* device, [n_aliases]; of the complex method both or none */
-    double *residual, *influence;   /* host, the sums over the full plane */
+    double2 *x_phase, *x_amplitude;   /* device, [n_aliases]; of the complex method both or none */
+    double *residual, *effective_dof; /* host, the sums over the full plane */
 } ps_cuda_answer;
 size_t ps_cuda_solve_scratch(const ps_cuda_system *system);
 ps_code ps_cuda_project(ps_cuda_frame *frame, ps_error *error); /* after reduce: V^H prior^-1/2 b */
@@ -161,11 +161,12 @@ ps_code ps_cuda_ssb_phase(ps_cuda_frame *frame, float *phase_f32, double *phase_
 size_t ps_cuda_ssb_phase_scratch(const ps_cuda_system *system);
 
 /* inspect.cu */
-ps_code ps_cuda_frame_power(ps_frame *frame, double *power, ps_error *error);
+ps_code ps_cuda_frame_data_norm(ps_frame *frame, double *data_norm, ps_error *error);
 ps_code ps_cuda_get_transfer(ps_system *system, int64_t frequency, double *transfer, ps_error *error);
 ps_code ps_cuda_get_normal(ps_system *system, ps_methods method, int64_t frequency, double *normal, ps_error *error);
 ps_code ps_cuda_get_eigenvalues(ps_system *system, int64_t frequency, double *eigenvalues, ps_error *error);
-ps_code ps_cuda_get_right_side(ps_frame *frame, ps_methods method, int64_t frequency, double *right_side, double *power, ps_error *error);
+ps_code ps_cuda_get_right_side(ps_frame *frame, ps_methods method, int64_t frequency, double *right_side, double *data_norm,
+                               ps_error *error);
 ps_code ps_cuda_get_spectrum(ps_frame *frame, int64_t frequency, double dose, double *spectrum, ps_error *error);
 
 #endif

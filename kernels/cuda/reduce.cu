@@ -1,4 +1,4 @@
-/* b, power and the SSB sums of a batch of frames, physics sections 5 and 6, from one evaluation of the transfer for all of them.
+/* b, data norm and the SSB sums of a batch of frames, physics sections 5 and 6, from one evaluation of the transfer for all of them.
  *
  * A warp takes a task, up to 4 (or 8) aliases of one frequency, and walks the bands of a chunk in strips of tiles, lanes over pixels. It
  * copies g of a strip to shared memory, 256 contiguous bytes a tile and frame, while the next strip is on its way to the level-2 cache;
@@ -50,10 +50,10 @@ __device__ inline void flush_ssb(const ps_reduce_arguments &args, const ps_strip
     ps_reduce_add(&args.ssb[frame][memory->first_alias + mine], scale * (double)sum.x, memory->conjugate * scale * (double)sum.y);
 }
 
-__device__ inline void flush_power(double *power, float sum, double inverse_dose, int lane) {
+__device__ inline void flush_data_norm(double *data_norm, float sum, double inverse_dose, int lane) {
     double total = (double)sum;
     for (int other = 16; other > 0; other /= 2) total += __shfl_xor_sync(PS_FULL_WARP, total, other);
-    if (lane == 0) *power += total * inverse_dose * inverse_dose;
+    if (lane == 0) *data_norm += total * inverse_dose * inverse_dose;
 }
 
 /* --- a band --- */
@@ -97,7 +97,7 @@ template <int FRAMES> __device__ inline void prefetch_strip(const ps_reduce_argu
     for (int frame = 0; frame < FRAMES; frame++) ps_prefetch(args.spectra[frame] + from);
 }
 
-template <int FRAMES> __device__ inline void add_power(const ps_strip &strip, int n, float (&power)[FRAMES]) {
+template <int FRAMES> __device__ inline void add_data_norm(const ps_strip &strip, int n, float (&data_norm)[FRAMES]) {
     ps_tile_walk at(strip, 0, 0);
 #pragma unroll 4
     for (int i = 0; i < n; i++, at.advance()) {
@@ -105,7 +105,7 @@ template <int FRAMES> __device__ inline void add_power(const ps_strip &strip, in
 #pragma unroll
         for (int frame = 0; frame < FRAMES; frame++) {
             float2 g = at.value(frame);
-            power[frame] = fmaf(weight, fmaf(g.x, g.x, g.y * g.y), power[frame]);
+            data_norm[frame] = fmaf(weight, fmaf(g.x, g.x, g.y * g.y), data_norm[frame]);
         }
     }
 }
@@ -143,7 +143,7 @@ template <int ALIASES, int FRAMES> struct add_columns<ALIASES, true, false, FRAM
 
 template <int ALIASES, bool RIGHT, bool SSB, int FRAMES>
 __device__ inline void end_segment(const ps_cuda_geometry &g, const ps_reduce_arguments &args,
-                                   ps_strip_memory<ALIASES, RIGHT, SSB, FRAMES> *memory, float (&power)[FRAMES], int lane) {
+                                   ps_strip_memory<ALIASES, RIGHT, SSB, FRAMES> *memory, float (&data_norm)[FRAMES], int lane) {
     __syncwarp();
     if constexpr (RIGHT) flush_right(g, args, memory, lane);
     if constexpr (SSB) flush_ssb(args, memory, lane);
@@ -151,8 +151,9 @@ __device__ inline void end_segment(const ps_cuda_geometry &g, const ps_reduce_ar
     clear(memory, lane);
 #pragma unroll
     for (int frame = 0; frame < FRAMES; frame++) {
-        if (memory->task.sums_power) flush_power(&args.power[frame][memory->task.frequency], power[frame], args.inverse_dose[frame], lane);
-        power[frame] = 0.0f;
+        if (memory->task.sums_data_norm)
+            flush_data_norm(&args.data_norm[frame][memory->task.frequency], data_norm[frame], args.inverse_dose[frame], lane);
+        data_norm[frame] = 0.0f;
     }
 }
 
@@ -192,7 +193,7 @@ static __global__ void __launch_bounds__(32 * WARPS, (blocks_per_sm<RIGHT, SSB, 
     if (index >= args.n_tasks) return; /* whole warps only */
     shared_type *memory = (shared_type *)(directions + PS_DIRECTIONS) + warp;
     int64_t step = args.n_spectrum * PS_CUDA_LANES, from = enter_task(args, args.tasks[index], memory, lane);
-    float power[FRAMES] = {};
+    float data_norm[FRAMES] = {};
     clear(memory, lane);
     for (int b = args.first_band; b < args.end_band; b++) {
         const ps_cuda_band &band = args.pixels.bands[b]; /* read again where needed: registers are short */
@@ -212,10 +213,10 @@ static __global__ void __launch_bounds__(32 * WARPS, (blocks_per_sm<RIGHT, SSB, 
             const ps_strip strip = {band.v + lane / PS_CUDA_BAND_ROWS + PS_CUDA_TILE_COLUMNS * first,
                                     (const ps_cuda_tile *)(args.pixels.tiles[band.first_tile + first].aperture + lane),
                                     &memory->g[0][0][lane], directions};
-            if (memory->task.sums_power) add_power(strip, n, power);
+            if (memory->task.sums_data_norm) add_data_norm(strip, n, data_norm);
             add_columns<ALIASES, RIGHT, SSB, FRAMES>::run(g, memory, strip, mine, wanted, lane);
         }
-        if (band.ends_segment) end_segment(g, args, memory, power, lane);
+        if (band.ends_segment) end_segment(g, args, memory, data_norm, lane);
     }
 }
 

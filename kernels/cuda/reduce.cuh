@@ -19,7 +19,7 @@ typedef struct {
     const float2 *spectra[PS_REDUCE_FRAMES];
     double inverse_dose[PS_REDUCE_FRAMES];
     double2 *right_amplitude[PS_REDUCE_FRAMES], *right_phase[PS_REDUCE_FRAMES], *ssb[PS_REDUCE_FRAMES];
-    double *power[PS_REDUCE_FRAMES];
+    double *data_norm[PS_REDUCE_FRAMES];
 } ps_reduce_arguments;
 
 /* Near q = 0 both side bands cover the disc and T_phase is their small difference: b of these aliases (one in a hundred) is formed in

@@ -1,5 +1,5 @@
-/* b, power and the SSB sums of a batch of frames, physics sections 5 and 6: the frames' spectra are made, in chunks of whole segments when
- * the budget does not hold them whole, and reduced by reduce.cu and reduce_exact.cu; the phase method's projection follows. */
+/* b, data norm and the SSB sums of a batch of frames, physics sections 5 and 6: the frames' spectra are made, in chunks of whole segments
+ * when the budget does not hold them whole, and reduced by reduce.cu and reduce_exact.cu; the phase method's projection follows. */
 #include <assert.h>
 
 #include "kernels/cuda/reduce.cuh"
@@ -29,7 +29,7 @@ static ps_code reduce_chunk(ps_cuda_frame *const *frames, int64_t n_frames, int6
             args.right_amplitude[i] = frames[done]->d_right_amplitude;
             args.right_phase[i] = frames[done]->d_right_phase;
             args.ssb[i] = frames[done]->d_ssb;
-            args.power[i] = frames[done]->d_power;
+            args.data_norm[i] = frames[done]->d_data_norm;
             if (!(system->methods & PS_METHOD_COMPLEX)) args.right_amplitude[i] = NULL;
         }
         PS_TRY(ps_reduce_launch(system, together, &args, error));
@@ -47,7 +47,7 @@ static ps_code clear_sums(ps_cuda_frame *frame, ps_error *error) {
         PS_TRY(PS_CUDA(error, cudaMemsetAsync(frame->d_right_phase, 0, bytes, stream)));
     if (system->methods & PS_METHOD_COMPLEX) PS_TRY(PS_CUDA(error, cudaMemsetAsync(frame->d_right_amplitude, 0, bytes, stream)));
     if (system->methods & PS_METHOD_SSB) PS_TRY(PS_CUDA(error, cudaMemsetAsync(frame->d_ssb, 0, bytes, stream)));
-    return PS_CUDA(error, cudaMemsetAsync(frame->d_power, 0, (size_t)system->desc.n_frequencies * sizeof(double), stream));
+    return PS_CUDA(error, cudaMemsetAsync(frame->d_data_norm, 0, (size_t)system->desc.n_frequencies * sizeof(double), stream));
 }
 
 /* Section 6: the image's zero frequency is the mean of all pixels' g(0, k) = mean counts / dose. */

@@ -64,7 +64,7 @@ __device__ inline cell_row cells_of(const scan_arguments &args, float2 *spectra,
 template <typename T> struct count_source {
     const T *first, *second; /* counts of the pair's rows from this thread's first column on */
     unsigned step;
-    ps_cuda_marker<T> marker;
+    ps_cuda_invalid_value<T> invalid_value;
     float scale, offset;
     template <int R> __device__ void fill(float2 (&x)[R]) const {
         T a[R], b[R];
@@ -74,7 +74,8 @@ template <typename T> struct count_source {
             b[m] = __ldcs(second + m * step);
         }
 #pragma unroll
-        for (int m = 0; m < R; m++) x[m] = make_float2(fmaf(marker.clean(a[m]), scale, offset), fmaf(marker.clean(b[m]), scale, offset));
+        for (int m = 0; m < R; m++)
+            x[m] = make_float2(fmaf(invalid_value.clean(a[m]), scale, offset), fmaf(invalid_value.clean(b[m]), scale, offset));
     }
 };
 
@@ -117,7 +118,7 @@ __device__ inline thread_place place_of(const scan_arguments &args) {
 /* counts: [n_slots / 16, rows, columns, 16]. */
 template <typename T>
 static __global__ void __launch_bounds__(PS_FFT_THREADS, FFT_BLOCKS)
-    row_kernel(const T *counts, ps_cuda_marker<T> marker, const __grid_constant__ scan_arguments args) {
+    row_kernel(const T *counts, ps_cuda_invalid_value<T> invalid_value, const __grid_constant__ scan_arguments args) {
     extern __shared__ __align__(16) unsigned char ps_shared[];
     thread_place place = place_of(args);
     unsigned row = pair_row(blockIdx.x, args.pair_step);
@@ -125,7 +126,7 @@ static __global__ void __launch_bounds__(PS_FFT_THREADS, FFT_BLOCKS)
     count_source<T> source = {first,
                               first + args.pair_step * args.columns * PS_CUDA_SHEET,
                               (unsigned)args.plan.second * PS_CUDA_SHEET,
-                              marker,
+                              invalid_value,
                               (float)args.scale,
                               (float)(-args.scale * args.mean[place.slot])};
     cell_sink sink = {cells_of(args, slot_spectra(args, place.slot), row), (unsigned)args.plan.first};
@@ -144,7 +145,7 @@ static __global__ void __launch_bounds__(PS_FFT_THREADS, FFT_BLOCKS) row_cell_ke
 /* A block: 16 positions of a pair of rows, 16 pixels. */
 template <typename T>
 static __global__ void __launch_bounds__(CELL_POSITIONS *PS_CUDA_SHEET)
-    cell_kernel(const T *counts, ps_cuda_marker<T> marker, const __grid_constant__ scan_arguments args) {
+    cell_kernel(const T *counts, ps_cuda_invalid_value<T> invalid_value, const __grid_constant__ scan_arguments args) {
     unsigned column = blockIdx.x * CELL_POSITIONS + threadIdx.x / PS_CUDA_SHEET, row = pair_row(blockIdx.y, args.pair_step);
     int64_t slot = args.first_slot + blockIdx.z * PS_CUDA_SHEET + threadIdx.x % PS_CUDA_SHEET;
     if (column >= args.columns) return;
@@ -152,7 +153,7 @@ static __global__ void __launch_bounds__(CELL_POSITIONS *PS_CUDA_SHEET)
     T a = first[0], b = first[args.pair_step * args.columns * PS_CUDA_SHEET];
     float scale = (float)args.scale, offset = (float)(-args.scale * args.mean[slot]);
     *cells_of(args, slot_spectra(args, slot), row).at(column) =
-        make_float2(fmaf(marker.clean(a), scale, offset), fmaf(marker.clean(b), scale, offset));
+        make_float2(fmaf(invalid_value.clean(a), scale, offset), fmaf(invalid_value.clean(b), scale, offset));
 }
 
 /* --- column pass --- */
@@ -270,36 +271,39 @@ static int shared_bytes(const ps_fft_plan *plan) {
 }
 
 template <typename T>
-static ps_code launch_rows(const T *counts, uint32_t marker, const scan_arguments *args, dim3 grid, cudaStream_t stream, ps_error *error) {
+static ps_code launch_rows(const T *counts, uint32_t invalid_value, const scan_arguments *args, dim3 grid, cudaStream_t stream,
+                           ps_error *error) {
     int bytes = shared_bytes(&args->plan);
     PS_TRY(PS_CUDA(error, cudaFuncSetAttribute((const void *)row_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)));
-    PS_CUDA_LAUNCH(error, row_kernel<T>, grid, (unsigned)args->plan.threads, (size_t)bytes, stream, counts, ps_cuda_marker_of<T>(marker),
-                   *args);
+    PS_CUDA_LAUNCH(error, row_kernel<T>, grid, (unsigned)args->plan.threads, (size_t)bytes, stream, counts,
+                   ps_cuda_invalid_value_of<T>(invalid_value), *args);
     return PS_OK;
 }
 
 template <typename T>
-static ps_code launch_cells(const T *counts, uint32_t marker, const scan_arguments *args, dim3 grid, cudaStream_t stream, ps_error *error) {
+static ps_code launch_cells(const T *counts, uint32_t invalid_value, const scan_arguments *args, dim3 grid, cudaStream_t stream,
+                            ps_error *error) {
     int bytes = shared_bytes(&args->plan);
     dim3 cells((unsigned)ps_cuda_blocks(args->columns, CELL_POSITIONS), grid.x,
                (unsigned)((int64_t)grid.y * args->plan.lanes / PS_CUDA_SHEET));
-    PS_CUDA_LAUNCH(error, cell_kernel<T>, cells, CELL_POSITIONS * PS_CUDA_SHEET, 0, stream, counts, ps_cuda_marker_of<T>(marker), *args);
+    PS_CUDA_LAUNCH(error, cell_kernel<T>, cells, CELL_POSITIONS * PS_CUDA_SHEET, 0, stream, counts,
+                   ps_cuda_invalid_value_of<T>(invalid_value), *args);
     PS_TRY(PS_CUDA(error, cudaFuncSetAttribute((const void *)row_cell_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)));
     PS_CUDA_LAUNCH(error, row_cell_kernel, grid, (unsigned)args->plan.threads, (size_t)bytes, stream, *args);
     return PS_OK;
 }
 
 static ps_code row_pass(const ps_cuda_frame *frame, const scan_arguments *args, dim3 grid, cudaStream_t stream, ps_error *error) {
-    uint32_t marker = ps_dtype_marker(frame->dtype);
+    uint32_t invalid_value = ps_dtype_invalid_value(frame->dtype);
     switch (frame->dtype) {
-    case PS_U8: return launch_rows((const uint8_t *)frame->d_counts, marker, args, grid, stream, error);
-    case PS_U16: return launch_rows((const uint16_t *)frame->d_counts, marker, args, grid, stream, error);
-    case PS_U32: return launch_cells((const uint32_t *)frame->d_counts, marker, args, grid, stream, error);
-    case PS_I8: return launch_cells((const int8_t *)frame->d_counts, marker, args, grid, stream, error);
-    case PS_I16: return launch_cells((const int16_t *)frame->d_counts, marker, args, grid, stream, error);
-    case PS_I32: return launch_cells((const int32_t *)frame->d_counts, marker, args, grid, stream, error);
-    case PS_F32: return launch_cells((const float *)frame->d_counts, marker, args, grid, stream, error);
-    case PS_F64: return launch_cells((const double *)frame->d_counts, marker, args, grid, stream, error);
+    case PS_U8: return launch_rows((const uint8_t *)frame->d_counts, invalid_value, args, grid, stream, error);
+    case PS_U16: return launch_rows((const uint16_t *)frame->d_counts, invalid_value, args, grid, stream, error);
+    case PS_U32: return launch_cells((const uint32_t *)frame->d_counts, invalid_value, args, grid, stream, error);
+    case PS_I8: return launch_cells((const int8_t *)frame->d_counts, invalid_value, args, grid, stream, error);
+    case PS_I16: return launch_cells((const int16_t *)frame->d_counts, invalid_value, args, grid, stream, error);
+    case PS_I32: return launch_cells((const int32_t *)frame->d_counts, invalid_value, args, grid, stream, error);
+    case PS_F32: return launch_cells((const float *)frame->d_counts, invalid_value, args, grid, stream, error);
+    case PS_F64: return launch_cells((const double *)frame->d_counts, invalid_value, args, grid, stream, error);
     default: return PS_FAIL(error, PS_E_INTERNAL, "unknown element type %d", (int)frame->dtype);
     }
 }

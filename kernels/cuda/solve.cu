@@ -63,7 +63,7 @@ static ps_code solve_strength(ps_cuda_frame *frame, ps_methods method, ps_streng
     bool wants_image = solution->phase_f32 || solution->phase_f64 || solution->log_amplitude_f32 || solution->log_amplitude_f64;
     ps_cuda_answer answer = {wants_image ? b.x_phase : NULL, wants_image ? b.x_amplitude : NULL,
                              solution->residual ? solution->residual + index : NULL,
-                             solution->influence ? solution->influence + index : NULL};
+                             solution->effective_dof ? solution->effective_dof + index : NULL};
     if (method == PS_METHOD_PHASE)
         PS_TRY(ps_cuda_solve_phase(frame, strength, &answer, error));
     else
@@ -86,8 +86,9 @@ static ps_code solve(ps_cuda_frame *frame, ps_methods method, int64_t n_strength
     PS_TRY(finish(system, &p, error));
     PS_TRY(ps_cuda_flag_check(system, "a solution is not finite, or N + D is not positive definite", error));
     for (int64_t i = 0; i < n_strengths; i++)
-        if ((solution->residual && !isfinite(solution->residual[i])) || (solution->influence && !isfinite(solution->influence[i])))
-            return PS_FAIL(error, PS_E_NUMERIC, "cuda: the residual or influence of strength %lld is not finite", (long long)i);
+        if ((solution->residual && !isfinite(solution->residual[i])) || (solution->effective_dof && !isfinite(solution->effective_dof[i])))
+            return PS_FAIL(error, PS_E_NUMERIC, "cuda: the residual or effective degrees of freedom of strength %lld is not finite",
+                           (long long)i);
     return PS_OK;
 }
 

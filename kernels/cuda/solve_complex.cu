@@ -1,9 +1,9 @@
 /* The complex method's answers at one pair of strengths, physics section 5: x = (N + D)^-1 b by Cholesky's factorisation, and
- *     residual = power - Re(x^H b) - x^H D x,  influence = dim - sum of D_i (N + D)^-1_ii.
+ *     residual = data norm - Re(x^H b) - x^H D x,  effective degrees of freedom = dim - sum of D_i (N + D)^-1_ii.
  *
  * A team of 8 threads takes a frequency of up to 4 aliases (8 unknowns), 16 up to 8, a block of 128 a larger one. The packed lower
  * triangle lives in shared memory (beyond 52 aliases in scratch) and is factored in place, rows over threads; the reciprocal of the
- * diagonal is kept in its place. Only when the influence is wanted is the factor inverted, in place too.
+ * diagonal is kept in its place. Only when the effective degrees of freedom is wanted is the factor inverted, in place too.
  * Bytes: N once, b and x once. Bound by latency: two barriers an unknown. */
 #include "kernels/cuda/operations.h"
 #include "kernels/cuda/sum.cuh"
@@ -18,10 +18,10 @@ typedef struct {
     int64_t n;
     int n_aliases; /* of all of them (small teams), or the largest */
     const double2 *normal, *right_amplitude, *right_phase;
-    const double *prior, *power;
+    const double *prior, *data_norm;
     double mu_amplitude, mu_phase; /* strength times scale */
     double2 *x_amplitude, *x_phase;
-    double *residual, *influence;
+    double *residual, *effective_dof;
     double2 *scratch;
     int32_t *failed;
 } arguments;
@@ -176,12 +176,12 @@ __device__ inline void solve_frequency(const arguments &args, int32_t frequency,
         if (exists && args.x_phase) (i < n ? args.x_amplitude : args.x_phase)[f.first_alias + i % n] = x;
     }
     sum = team_sum<TEAM>(sum);
-    if (me == 0 && exists && args.residual) args.residual[frequency] = f.multiplicity * (args.power[frequency] - sum);
+    if (me == 0 && exists && args.residual) args.residual[frequency] = f.multiplicity * (args.data_norm[frequency] - sum);
     if (me == 0 && exists && !good) *args.failed = 1;
-    if (args.influence) {
+    if (args.effective_dof) {
         invert<TEAM>(matrix, column, dim, me);
         double trace = weighted_trace<TEAM>(matrix, diagonal, dim, me);
-        if (me == 0 && exists) args.influence[frequency] = f.multiplicity * (dim - trace);
+        if (me == 0 && exists) args.effective_dof[frequency] = f.multiplicity * (dim - trace);
     }
     team_sync<TEAM>();
 }
@@ -250,7 +250,7 @@ static ps_code launch_classes(const ps_cuda_system *system, arguments *args, dou
     return PS_OK;
 }
 
-static ps_code clear_answer(const ps_cuda_system *system, const ps_cuda_answer *answer, double *residual, double *influence,
+static ps_code clear_answer(const ps_cuda_system *system, const ps_cuda_answer *answer, double *residual, double *effective_dof,
                             ps_error *error) {
     cudaStream_t stream = system->backend->compute;
     size_t unknowns = (size_t)system->desc.n_aliases * sizeof(double2), values = (size_t)system->desc.n_frequencies * sizeof(double);
@@ -259,16 +259,16 @@ static ps_code clear_answer(const ps_cuda_system *system, const ps_cuda_answer *
         PS_TRY(PS_CUDA(error, cudaMemsetAsync(answer->x_amplitude, 0, unknowns, stream)));
     }
     if (answer->residual) PS_TRY(PS_CUDA(error, cudaMemsetAsync(residual, 0, values, stream)));
-    if (answer->influence) PS_TRY(PS_CUDA(error, cudaMemsetAsync(influence, 0, values, stream)));
+    if (answer->effective_dof) PS_TRY(PS_CUDA(error, cudaMemsetAsync(effective_dof, 0, values, stream)));
     return PS_OK;
 }
 
 /* The power of frequencies without an alias stays in the residual. */
-struct unsolved_power {
+struct unsolved_data_norm {
     const ps_cuda_frequency *frequencies;
-    const double *residual, *power;
+    const double *residual, *data_norm;
     __device__ double operator()(int64_t i) const {
-        return frequencies[i].n_aliases == 0 ? frequencies[i].multiplicity * power[i] : residual[i];
+        return frequencies[i].n_aliases == 0 ? frequencies[i].multiplicity * data_norm[i] : residual[i];
     }
 };
 
@@ -276,7 +276,7 @@ ps_code ps_cuda_solve_complex(ps_cuda_frame *frame, ps_strength strength, const 
                               ps_error *error) {
     ps_cuda_system *system = frame->system;
     double *residual = ps_cuda_take<double>(&scratch, system->desc.n_frequencies);
-    double *influence = ps_cuda_take<double>(&scratch, system->desc.n_frequencies);
+    double *effective_dof = ps_cuda_take<double>(&scratch, system->desc.n_frequencies);
     double2 *matrices = ps_cuda_take<double2>(&scratch, (int64_t)(ps_cuda_solve_complex_scratch(system) / sizeof(double2)));
     arguments args = {};
     args.frequencies = system->d_frequencies;
@@ -284,19 +284,19 @@ ps_code ps_cuda_solve_complex(ps_cuda_frame *frame, ps_strength strength, const 
     args.right_amplitude = frame->d_right_amplitude;
     args.right_phase = frame->d_right_phase;
     args.prior = system->d_prior_complex;
-    args.power = frame->d_power;
+    args.data_norm = frame->d_data_norm;
     args.mu_amplitude = strength.amplitude * system->scale_amplitude;
     args.mu_phase = strength.phase * system->scale_phase;
     args.x_amplitude = answer->x_amplitude;
     args.x_phase = answer->x_phase;
     args.residual = answer->residual ? residual : NULL;
-    args.influence = answer->influence ? influence : NULL;
+    args.effective_dof = answer->effective_dof ? effective_dof : NULL;
     args.failed = system->d_flag;
-    PS_TRY(clear_answer(system, answer, residual, influence, error));
+    PS_TRY(clear_answer(system, answer, residual, effective_dof, error));
     PS_TRY(launch_classes(system, &args, matrices, error));
-    unsolved_power left = {system->d_frequencies, residual, frame->d_power};
-    ps_array_value traces = {influence};
+    unsolved_data_norm left = {system->d_frequencies, residual, frame->d_data_norm};
+    ps_array_value traces = {effective_dof};
     if (answer->residual) PS_TRY(ps_cuda_sum(system, left, system->desc.n_frequencies, answer->residual, error));
-    if (answer->influence) PS_TRY(ps_cuda_sum(system, traces, system->desc.n_frequencies, answer->influence, error));
+    if (answer->effective_dof) PS_TRY(ps_cuda_sum(system, traces, system->desc.n_frequencies, answer->effective_dof, error));
     return PS_OK;
 }

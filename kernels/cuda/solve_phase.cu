@@ -1,6 +1,7 @@
 /* The phase method's answers from the eigenbasis, physics section 5: with c = V^H prior^-1/2 b and eigenvalues e, a strength mu (times the
  * scale) gives
- *     x = prior^-1/2 V c / (e + mu),  residual = power - sum |c|^2 (e + 2 mu)/(e + mu)^2,  influence = sum e/(e + mu).
+ *     x = prior^-1/2 V c / (e + mu),  residual = data norm - sum |c|^2 (e + 2 mu)/(e + mu)^2,  effective degrees of freedom = sum e/(e +
+ * mu).
  *
  * project_kernel, solution_kernel: one alias a thread; bytes: V once (16 n_aliases per alias). The curves: one frequency a
  * thread. Bound by memory, a few tens of microseconds. */
@@ -64,12 +65,12 @@ static __global__ void __launch_bounds__(THREADS) solution_kernel(basis_data dat
 struct residual_value {
     basis_data data;
     const double2 *projection;
-    const double *power;
+    const double *data_norm;
     double mu;
     __device__ double operator()(int64_t i) const {
         const ps_cuda_frequency f = data.frequencies[i];
         if (f.multiplicity == 0.0) return 0.0;
-        double sum = power[i];
+        double sum = data_norm[i];
         for (int j = 0; j < f.n_aliases; j++) {
             double2 c = projection[f.first_alias + j];
             double e = data.eigenvalues[f.first_alias + j], shifted = e + mu;
@@ -79,7 +80,7 @@ struct residual_value {
     }
 };
 
-struct influence_value {
+struct effective_dof_value {
     basis_data data;
     double mu;
     __device__ double operator()(int64_t i) const {
@@ -109,12 +110,12 @@ ps_code ps_cuda_solve_phase(ps_cuda_frame *frame, ps_strength strength, const ps
         PS_CUDA_LAUNCH(error, solution_kernel, (unsigned)ps_cuda_blocks(system->desc.n_aliases, THREADS), THREADS, 0,
                        system->backend->compute, data, (const double2 *)frame->d_projection, mu, answer->x_phase);
     if (answer->residual) {
-        residual_value value = {data, frame->d_projection, frame->d_power, mu};
+        residual_value value = {data, frame->d_projection, frame->d_data_norm, mu};
         PS_TRY(ps_cuda_sum(system, value, system->desc.n_frequencies, answer->residual, error));
     }
-    if (answer->influence) {
-        influence_value value = {data, mu};
-        PS_TRY(ps_cuda_sum(system, value, system->desc.n_frequencies, answer->influence, error));
+    if (answer->effective_dof) {
+        effective_dof_value value = {data, mu};
+        PS_TRY(ps_cuda_sum(system, value, system->desc.n_frequencies, answer->effective_dof, error));
     }
     return PS_OK;
 }

@@ -25,7 +25,7 @@ typedef struct {
 /* counts: [n_slots / 16, rows * columns, 16]. Planes past the last pixel become 0, as does what pads a row. */
 template <typename T>
 static __global__ void __launch_bounds__(SCAN_THREADS)
-    scan_kernel(const T *counts, ps_cuda_marker<T> marker, const __grid_constant__ scan_arguments args) {
+    scan_kernel(const T *counts, ps_cuda_invalid_value<T> invalid_value, const __grid_constant__ scan_arguments args) {
     __shared__ float turned[SCAN_PIXELS][SCAN_POSITIONS + 1];
     unsigned first = blockIdx.x * SCAN_POSITIONS, n = (unsigned)(args.rows * args.columns), columns = (unsigned)args.columns;
     unsigned pixel = blockIdx.y * SCAN_PIXELS + threadIdx.x % SCAN_PIXELS, padded = 2 * (columns / 2 + 1);
@@ -36,7 +36,7 @@ static __global__ void __launch_bounds__(SCAN_THREADS)
 #pragma unroll
     for (unsigned p = threadIdx.x / SCAN_PIXELS; p < SCAN_POSITIONS; p += SCAN_THREADS / SCAN_PIXELS)
         turned[threadIdx.x % SCAN_PIXELS][p] =
-            exists && first + p < n ? marker.clean(from[(int64_t)(first + p) * PS_CUDA_SHEET]) - middle : 0.0f;
+            exists && first + p < n ? invalid_value.clean(from[(int64_t)(first + p) * PS_CUDA_SHEET]) - middle : 0.0f;
     __syncthreads();
     unsigned position = first + threadIdx.x % SCAN_POSITIONS, row = position / columns, column = position % columns;
     for (unsigned i = threadIdx.x / SCAN_POSITIONS; i < SCAN_PIXELS; i += SCAN_THREADS / SCAN_POSITIONS) {
@@ -80,16 +80,16 @@ static __global__ void __launch_bounds__(TURN *TURN_ROWS) tile_kernel(const __gr
 }
 
 template <typename T>
-static ps_code launch_scans(const T *counts, uint32_t marker, const scan_arguments *args, cudaStream_t stream, ps_error *error) {
+static ps_code launch_scans(const T *counts, uint32_t invalid_value, const scan_arguments *args, cudaStream_t stream, ps_error *error) {
     dim3 grid((unsigned)ps_cuda_blocks(args->rows * args->columns, SCAN_POSITIONS), (unsigned)ps_cuda_blocks(args->batch, SCAN_PIXELS));
-    PS_CUDA_LAUNCH(error, scan_kernel<T>, grid, SCAN_THREADS, 0, stream, counts, ps_cuda_marker_of<T>(marker), *args);
+    PS_CUDA_LAUNCH(error, scan_kernel<T>, grid, SCAN_THREADS, 0, stream, counts, ps_cuda_invalid_value_of<T>(invalid_value), *args);
     return PS_OK;
 }
 
 static ps_code fill_planes(ps_cuda_frame *frame, const scan_arguments *args, cudaStream_t stream, ps_error *error) {
     switch (frame->dtype) {
 #define X(dtype, type, name) \
-    case dtype: return launch_scans((const type *)frame->d_counts, ps_dtype_marker(dtype), args, stream, error);
+    case dtype: return launch_scans((const type *)frame->d_counts, ps_dtype_invalid_value(dtype), args, stream, error);
         PS_DTYPES(X)
 #undef X
     default: return PS_FAIL(error, PS_E_INTERNAL, "unknown element type %d", (int)frame->dtype);

@@ -16,7 +16,7 @@ template <typename Place> static inline void ps_cuda_walk_tasks(const ps_cuda_sy
             task.frequency = (int32_t)i;
             task.first = first;
             task.n_aliases = n - first < PS_CUDA_LARGE_TASK ? n - first : PS_CUDA_LARGE_TASK;
-            task.sums_power = first == 0 && i > 0;
+            task.sums_data_norm = first == 0 && i > 0;
             place(task, task.n_aliases <= PS_CUDA_SMALL_TASK);
         }
     }

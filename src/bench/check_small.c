@@ -49,8 +49,8 @@ static ps_code reduce(ps_backend *backend, const ps_plan *plan, const uint16_t *
     PS_GO_ALLOC(error, mean && weights);
     PS_GO(ps_system_create(backend, &plan->desc, all_methods, &a->system, error));
     PS_GO(ps_frame_create(a->system, PS_U16, &a->frame, error));
-    PS_GO(ps_frame_put(a->frame, 0, plan->desc.scan_rows * plan->desc.scan_columns, counts, error));
-    PS_GO(ps_frame_means(a->frame, mean, NULL, error));
+    PS_GO(ps_frame_upload(a->frame, 0, plan->desc.scan_rows * plan->desc.scan_columns, counts, error));
+    PS_GO(ps_frame_mean_counts(a->frame, mean, NULL, error));
     PS_GO(ps_plan_dose(plan, mean, NULL, &dose, error));
     ps_plan_poisson_weights(plan, mean, dose, weights);
     PS_GO(ps_system_set_weights(a->system, weights, error));
@@ -72,9 +72,9 @@ static ps_code answer(ps_backend *backend, const ps_plan *plan, const uint16_t *
     a->mean_phase = malloc(n * sizeof(double));
     PS_GO_ALLOC(error, a->phase && a->complex_phase && a->log_amplitude && a->wave && a->mean_phase);
     PS_GO(reduce(backend, plan, counts, a, error));
-    ps_solution phase = {.phase_f64 = a->phase, .residual = a->curves, .influence = a->curves + 2};
+    ps_solution phase = {.phase_f64 = a->phase, .residual = a->curves, .effective_dof = a->curves + 2};
     ps_solution both = {
-        .phase_f64 = a->complex_phase, .log_amplitude_f64 = a->log_amplitude, .residual = a->curves + 4, .influence = a->curves + 6};
+        .phase_f64 = a->complex_phase, .log_amplitude_f64 = a->log_amplitude, .residual = a->curves + 4, .effective_dof = a->curves + 6};
     PS_GO(ps_system_solve(a->frame, PS_METHOD_PHASE, N_STRENGTHS, strengths, &phase, error));
     PS_GO(ps_system_solve(a->frame, PS_METHOD_COMPLEX, N_STRENGTHS, strengths, &both, error));
     PS_GO(ps_frame_ssb(a->frame, PS_SSB_WAVE, NULL, a->wave, NULL, error));
@@ -96,7 +96,7 @@ static ps_code compare_images(const ps_plan *plan, const answers *found, const a
                   {"small: SSB image", n, found->wave, expected->wave},
                   {"small: SSB mean phase", n, found->mean_phase, expected->mean_phase},
                   {"small: SSB loss", 1, &found->loss, &expected->loss},
-                  {"small: residuals and influences", 8, found->curves, expected->curves}};
+                  {"small: residuals and effective degrees of freedom", 8, found->curves, expected->curves}};
     for (size_t i = 0; i < sizeof images / sizeof *images; i++)
         PS_TRY(ps_bench_add_check(report, images[i].name, ps_bench_difference(images[i].n, false, images[i].found, images[i].expected),
                                   tolerance->images, error));

@@ -42,8 +42,8 @@ static ps_code build(cpu_case *c, const ps_bench_options *options, ps_error *err
     PS_GO_ALLOC(error, counts && mean && c->image);
     PS_GO(ps_system_create(c->backend, desc, all_methods, &c->system, error));
     PS_GO(ps_frame_create(c->system, PS_U16, &c->frame, error));
-    PS_GO(ps_frame_put(c->frame, 0, desc->scan_rows * desc->scan_columns, counts, error));
-    PS_GO(ps_frame_means(c->frame, mean, NULL, error));
+    PS_GO(ps_frame_upload(c->frame, 0, desc->scan_rows * desc->scan_columns, counts, error));
+    PS_GO(ps_frame_mean_counts(c->frame, mean, NULL, error));
     PS_GO(ps_plan_dose(&c->plan, mean, NULL, &c->dose, error));
 done:
     free(mean);
@@ -94,7 +94,7 @@ static ps_code measure(cpu_case *c, int repeats, ps_bench_report *report, ps_err
         const char *number, *name;
         ps_code (*run)(void *context, ps_error *error);
     } rows[] = {{"3", "prepare both methods", prepare},
-                {"5", "next frame: g, b, power, SSB sums", reduce},
+                {"5", "next frame: g, b, data norm, SSB sums", reduce},
                 {"4", "new strength, phase", solve_phase},
                 {"4", "new strength, complex", solve_complex},
                 {"7", "SSB image from its sums", ssb_wave}};

@@ -62,7 +62,7 @@ static ps_code add_frame(device_case *c, double *gather_s, ps_error *error) {
     PS_GO(ps_frame_create(c->system, PS_U16, &c->frames[i], error));
     c->n_frames++;
     PS_GO(ps_bench_fill(c->frames[i], seed + (uint64_t)i, gather_s, error));
-    PS_GO(ps_frame_means(c->frames[i], mean, NULL, error));
+    PS_GO(ps_frame_mean_counts(c->frames[i], mean, NULL, error));
     PS_GO(ps_plan_dose(&c->plan, mean, NULL, &c->doses[i], error));
 done:
     free(mean);
@@ -216,7 +216,7 @@ static ps_code measure_frames(device_case *c, ps_error *error) {
     for (c->n_batch = 1; c->n_batch <= c->n_frames; c->n_batch *= 2) {
         PS_TRY(ps_bench_repeat(c->options->repeats, reduce, c, &times, error));
         for (int i = 0; i < times.n; i++) times.seconds[i] /= c->n_batch;
-        snprintf(name, sizeof name, "b and power, per frame of %d with g on the device", c->n_batch);
+        snprintf(name, sizeof name, "b and data norm, per frame of %d with g on the device", c->n_batch);
         rate_of_bytes(c, add_row(c, "", name, &times, 0.0, 2.3), spectrum_bytes(c));
         PS_TRY(ps_bench_repeat(c->options->repeats, next_frame, c, &times, error));
         for (int i = 0; i < times.n; i++) times.seconds[i] /= c->n_batch;

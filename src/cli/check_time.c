@@ -75,7 +75,7 @@ static ps_code time_frame(const ps_check_report *report, ps_backend *backend, co
     PS_GO(ps_frame_create(system, PS_U8, &frame, error));
     for (int64_t position = 0; position < sample->scan_rows * sample->scan_columns; position++) {
         memset(pattern, (int)(1 + position * 7 % 13), n_pixels);
-        PS_GO(ps_frame_put(frame, position, 1, pattern, error));
+        PS_GO(ps_frame_upload(frame, position, 1, pattern, error));
     }
     double begin_s = ps_seconds(), dose = 7;
     PS_GO(ps_frame_reduce(&frame, 1, &dose, error));

@@ -20,7 +20,7 @@ const char *ps_dtype_name(ps_dtype dtype) {
     }
 }
 
-uint32_t ps_dtype_marker(ps_dtype dtype) {
+uint32_t ps_dtype_invalid_value(ps_dtype dtype) {
     switch (dtype) {
     case PS_U8: return UINT8_MAX;
     case PS_U16: return UINT16_MAX;

@@ -29,9 +29,9 @@ typedef enum {
 
 size_t ps_dtype_bytes(ps_dtype dtype);
 const char *ps_dtype_name(ps_dtype dtype);
-/* The all-ones marker of an unsigned type (255, 65535, 4294967295), with which detectors mark pixels that hold no count;
+/* The all-ones invalid-count value of an unsigned type (255, 65535, 4294967295), with which detectors mark pixels that hold no count;
  * 0 for signed and floating types, which have none. */
-uint32_t ps_dtype_marker(ps_dtype dtype);
+uint32_t ps_dtype_invalid_value(ps_dtype dtype);
 
 #ifdef __cplusplus
 }

@@ -11,7 +11,7 @@
  * that are marked), an eighth of them, spread over the detector. */
 typedef struct {
     uint32_t lit;    /* pixels with a count other than 0 */
-    uint32_t marked; /* pixels that hold no count: the marker of the type; what is not finite */
+    uint32_t marked; /* pixels that hold no count: the invalid-count value of the type; what is not finite */
 } ps_pattern_tally;
 
 typedef enum { PS_PATTERN_GOOD = 0, PS_PATTERN_EMPTY = 1, PS_PATTERN_MARKED = 2 } ps_pattern_kind;

@@ -24,9 +24,9 @@ typedef struct {
     bool allow_partial;                  /* data that is missing is filled from the nearest frame and counted, not refused */
     double saturation;                   /* instead of what the file says; INFINITY: no count is saturated */
     int64_t channel;                     /* of [position, channel, row, column] data, from 1 */
-    /* Values that are no counts become the marker of the type (ps_dtype_marker; NAN in floating types): counts at or above the
-     * saturation value, infinities, negative values of signed integers, which are delivered as unsigned ones then, and markers that
-     * were written into other types (input/clean.h). */
+    /* Values that are no counts become the invalid-count value of the type (ps_dtype_invalid_value; NAN in floating types): counts at or
+     * above the saturation value, infinities, negative values of signed integers, which are delivered as unsigned ones then, and
+     * invalid-count values that were written into other types (input/clean.h). */
     bool exclude_invalid;
 } ps_reader_options;
 

@@ -7,14 +7,14 @@
 #include "cluster/stop.h"
 #include "cluster/watchdog.h"
 
-/* Types with a marker use it; in floating types what is not finite is no count. */
+/* Types with a invalid-count value use it; in floating types what is not finite is no count. */
 #define DEFINE_ADD(dtype, type, name)                                                                                   \
     static void add_##dtype(const type *pattern, int64_t n_positions, int64_t n_pixels, double *sum, int64_t *marked) { \
-        double marker = ps_dtype_marker(dtype);                                                                         \
+        double invalid_value = ps_dtype_invalid_value(dtype);                                                           \
         for (int64_t p = 0; p < n_positions; p++, pattern += n_pixels)                                                  \
             for (int64_t k = 0; k < n_pixels; k++) {                                                                    \
                 double value = (double)pattern[k];                                                                      \
-                bool is_marked = !isfinite(value) || (marker > 0 && value == marker);                                   \
+                bool is_marked = !isfinite(value) || (invalid_value > 0 && value == invalid_value);                     \
                 sum[k] += is_marked ? 0 : value;                                                                        \
                 marked[k] += is_marked;                                                                                 \
             }                                                                                                           \

@@ -15,22 +15,22 @@ enum {
 };
 
 /* Results, in the order in which their bytes enter a frame's CRC-32. Each has the frame as its first axis. name below /entry, element */
-#define PS_RESULTS(X)                                              \
-    X(PS_RESULT_PHASE, "phase/phase", float)                       \
-    X(PS_RESULT_PHASE_RESIDUAL, "phase/residual", double)          \
-    X(PS_RESULT_PHASE_INFLUENCE, "phase/influence", double)        \
-    X(PS_RESULT_PHASE_GCV, "phase/gcv", double)                    \
-    X(PS_RESULT_PHASE_CHOSEN, "phase/chosen_strength", double)     \
-    X(PS_RESULT_COMPLEX, "complex/phase", float)                   \
-    X(PS_RESULT_COMPLEX_AMPLITUDE, "complex/log_amplitude", float) \
-    X(PS_RESULT_COMPLEX_RESIDUAL, "complex/residual", double)      \
-    X(PS_RESULT_COMPLEX_INFLUENCE, "complex/influence", double)    \
-    X(PS_RESULT_COMPLEX_GCV, "complex/gcv", double)                \
-    X(PS_RESULT_COMPLEX_CHOSEN, "complex/chosen_strength", double) \
-    X(PS_RESULT_SSB, "ssb/phase", float)                           \
-    X(PS_RESULT_SSB_LOSS, "ssb/loss", double)                      \
-    X(PS_RESULT_DOSE, "frames/dose", double)                       \
-    X(PS_RESULT_POWER, "frames/power", double)
+#define PS_RESULTS(X)                                               \
+    X(PS_RESULT_PHASE, "phase/phase", float)                        \
+    X(PS_RESULT_PHASE_RESIDUAL, "phase/residual", double)           \
+    X(PS_RESULT_PHASE_EFFECTIVE_DOF, "phase/influence", double)     \
+    X(PS_RESULT_PHASE_GCV, "phase/gcv", double)                     \
+    X(PS_RESULT_PHASE_CHOSEN, "phase/chosen_strength", double)      \
+    X(PS_RESULT_COMPLEX, "complex/phase", float)                    \
+    X(PS_RESULT_COMPLEX_AMPLITUDE, "complex/log_amplitude", float)  \
+    X(PS_RESULT_COMPLEX_RESIDUAL, "complex/residual", double)       \
+    X(PS_RESULT_COMPLEX_EFFECTIVE_DOF, "complex/influence", double) \
+    X(PS_RESULT_COMPLEX_GCV, "complex/gcv", double)                 \
+    X(PS_RESULT_COMPLEX_CHOSEN, "complex/chosen_strength", double)  \
+    X(PS_RESULT_SSB, "ssb/phase", float)                            \
+    X(PS_RESULT_SSB_LOSS, "ssb/loss", double)                       \
+    X(PS_RESULT_DOSE, "frames/dose", double)                        \
+    X(PS_RESULT_DATA_NORM, "frames/power", double)
 
 typedef enum {
 #define X(id, name, type) id,

@@ -219,7 +219,7 @@ static void gather_method(const ps_method_result *method, int first, bool is_com
     values[next++] = method->phase;
     if (is_complex) values[next++] = method->log_amplitude;
     values[next++] = method->residual;
-    values[next++] = method->influence;
+    values[next++] = method->effective_dof;
     values[next++] = method->gcv;
     values[next] = &method->chosen_strength;
 }
@@ -231,7 +231,7 @@ static void gather_results(const ps_frame_result *result, result_values values) 
     values[PS_RESULT_SSB] = result->ssb_phase;
     if (result->ssb_phase && !isnan(result->ssb_loss)) values[PS_RESULT_SSB_LOSS] = &result->ssb_loss;
     values[PS_RESULT_DOSE] = &result->dose;
-    values[PS_RESULT_POWER] = &result->power;
+    values[PS_RESULT_DATA_NORM] = &result->data_norm;
 }
 
 /* By exponents: compilers turn this into vector code, which isfinite with an early way out does not become. */

@@ -78,7 +78,7 @@ typedef struct {
     const ps_output_optics *optics; /* [n_optics] */
     int64_t image_rows, image_columns;
     double image_step_A[2];
-    int64_t n_curve_strengths;     /* points of the residual/influence/gcv curves of an automatic strength */
+    int64_t n_curve_strengths;     /* points of the residual/effective degrees of freedom/gcv curves of an automatic strength */
     const double *curve_strengths; /* [n_curve_strengths] */
     int64_t n_notes;               /* provenance: program, version, commit, libraries, command line, MPI layout, Slurm variables ... */
     const ps_output_note *notes;   /* [n_notes], one string dataset each in /entry/process_1 */
@@ -86,16 +86,16 @@ typedef struct {
 
 /* One method's results of one frame. n_curve is n_strengths, or n_curve_strengths when the strength is automatic. */
 typedef struct {
-    const float *phase, *log_amplitude;       /* [n_strengths, image_rows, image_columns]; log_amplitude NULL for phase */
-    const double *residual, *influence, *gcv; /* [n_curve] */
-    double chosen_strength;                   /* automatic: the one used; otherwise the strength of least gcv in the list */
+    const float *phase, *log_amplitude;           /* [n_strengths, image_rows, image_columns]; log_amplitude NULL for phase */
+    const double *residual, *effective_dof, *gcv; /* [n_curve] */
+    double chosen_strength;                       /* automatic: the one used; otherwise the strength of least gcv in the list */
 } ps_method_result;
 
 typedef struct {
     const ps_method_result *phase, *complex_; /* NULL: method not asked for */
     const float *ssb_phase;                   /* [image_rows, image_columns] or NULL */
     double ssb_loss;                          /* NAN: estimator without a loss */
-    double dose, power;
+    double dose, data_norm;
     int64_t n_excluded;                           /* active pixels left out in this frame only, because they hold no count somewhere */
     int64_t n_saturated, n_negative, n_nonfinite; /* values of the whole recording that are no counts, by kind */
     int64_t n_missing;                            /* detector frames without data, filled from others */

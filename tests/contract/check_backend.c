@@ -210,21 +210,21 @@ static ps_code frame_create(ps_system *handle, ps_dtype dtype, ps_frame **frame_
     return code;
 }
 
-static ps_code frame_put(ps_frame *handle, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error) {
+static ps_code frame_upload(ps_frame *handle, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error) {
     check_frame *frame = (check_frame *)handle;
     const ps_system_desc *sizes = &frame->system->sizes;
     walls w = {0};
     size_t pixels = (size_t)(sizes->detector_rows * sizes->detector_columns), n = (size_t)n_positions;
     void *in = wall_in(&w, counts, n * pixels * ps_dtype_bytes(frame->dtype));
-    return walls_leave(&w, ps_frame_put(frame->inner, first_position, n_positions, in, error), "frame_put", error);
+    return walls_leave(&w, ps_frame_upload(frame->inner, first_position, n_positions, in, error), "frame_put", error);
 }
 
-static ps_code frame_means(ps_frame *handle, double *mean, int64_t *n_marked, ps_error *error) {
+static ps_code frame_mean_counts(ps_frame *handle, double *mean, int64_t *n_marked, ps_error *error) {
     check_frame *frame = (check_frame *)handle;
     size_t n = (size_t)frame->system->sizes.n_active;
     walls w = {0};
     double *out = wall_out(&w, mean, n, sizeof *mean);
-    return walls_leave(&w, ps_frame_means(frame->inner, out, n_marked, error), "frame_means", error);
+    return walls_leave(&w, ps_frame_mean_counts(frame->inner, out, n_marked, error), "frame_means", error);
 }
 
 static ps_code frame_reduce(ps_frame *const *handles, int64_t n_frames, const double *dose, ps_error *error) {
@@ -253,7 +253,7 @@ static ps_code solve(ps_frame *handle, ps_methods method, int64_t n_strengths, c
                        .phase_f64 = wall_out(&w, solution->phase_f64, image, sizeof(double)),
                        .log_amplitude_f64 = wall_out(&w, solution->log_amplitude_f64, image, sizeof(double)),
                        .residual = wall_out(&w, solution->residual, n, sizeof(double)),
-                       .influence = wall_out(&w, solution->influence, n, sizeof(double))};
+                       .effective_dof = wall_out(&w, solution->effective_dof, n, sizeof(double))};
     const ps_strength *in = wall_in(&w, strengths, n * sizeof *strengths);
     return walls_leave(&w, ps_system_solve(frame->inner, method, n_strengths, in, &out, error), "solve", error);
 }
@@ -267,11 +267,11 @@ static ps_code ssb(ps_frame *handle, ps_ssb_estimator estimator, float *phase_f3
     return walls_leave(&w, ps_frame_ssb(frame->inner, estimator, f32, f64, one, error), "ssb", error);
 }
 
-static ps_code frame_power(ps_frame *handle, double *power, ps_error *error) {
+static ps_code frame_data_norm(ps_frame *handle, double *data_norm, ps_error *error) {
     check_frame *frame = (check_frame *)handle;
     walls w = {0};
-    double *out = wall_out(&w, power, 1, sizeof *out);
-    return walls_leave(&w, ps_frame_power(frame->inner, out, error), "frame_power", error);
+    double *out = wall_out(&w, data_norm, 1, sizeof *out);
+    return walls_leave(&w, ps_frame_data_norm(frame->inner, out, error), "frame_power", error);
 }
 
 static ps_code system_scales(ps_system *handle, ps_methods method, double *amplitude, double *phase, ps_error *error) {
@@ -315,11 +315,12 @@ static ps_code get_eigenvalues(ps_system *handle, int64_t frequency, double *eig
     return walls_leave(&w, ps_system_get_eigenvalues(system->inner, frequency, out, error), "get_eigenvalues", error);
 }
 
-static ps_code get_right_side(ps_frame *handle, ps_methods method, int64_t frequency, double *right_side, double *power, ps_error *error) {
+static ps_code get_right_side(ps_frame *handle, ps_methods method, int64_t frequency, double *right_side, double *data_norm,
+                              ps_error *error) {
     check_frame *frame = (check_frame *)handle;
     walls w = {0};
     double *out = wall_out(&w, right_side, 2 * dim_of(frame->system->inner, method, frequency), sizeof *out);
-    double *one = wall_out(&w, power, 1, sizeof *one);
+    double *one = wall_out(&w, data_norm, 1, sizeof *one);
     return walls_leave(&w, ps_frame_get_right_side(frame->inner, method, frequency, out, one, error), "get_right_side", error);
 }
 
@@ -350,12 +351,12 @@ static ps_code get_spectrum(ps_frame *handle, int64_t frequency, double dose, do
                                   .system_prepare = system_prepare,                                                         \
                                   .frame_create = frame_create,                                                             \
                                   .frame_destroy = frame_destroy,                                                           \
-                                  .frame_put = frame_put,                                                                   \
-                                  .frame_means = frame_means,                                                               \
+                                  .frame_upload = frame_upload,                                                             \
+                                  .frame_mean_counts = frame_mean_counts,                                                   \
                                   .frame_reduce = frame_reduce,                                                             \
                                   .solve = solve,                                                                           \
                                   .ssb = ssb,                                                                               \
-                                  .frame_power = frame_power,                                                               \
+                                  .frame_data_norm = frame_data_norm,                                                       \
                                   .system_scales = system_scales,                                                           \
                                   .get_transfer = get_transfer,                                                             \
                                   .get_normal = get_normal,                                                                 \

@@ -93,13 +93,13 @@ void trial_end(trial *t) {
 ps_frame *problem_frame(const problem_run *run, ps_dtype dtype, const void *counts) {
     ps_frame *frame;
     REQUIRE_OK(ps_frame_create(run->system, dtype, &frame, &error));
-    REQUIRE_OK(ps_frame_put(frame, 0, run->problem->n_positions, counts, &error));
+    REQUIRE_OK(ps_frame_upload(frame, 0, run->problem->n_positions, counts, &error));
     return frame;
 }
 
 double problem_dose(const problem_run *run, ps_frame *frame) {
     double dose, *mean = malloc((size_t)run->problem->plan.desc.n_active * sizeof *mean);
-    REQUIRE_OK(ps_frame_means(frame, mean, NULL, &error));
+    REQUIRE_OK(ps_frame_mean_counts(frame, mean, NULL, &error));
     REQUIRE_OK(ps_plan_dose(&run->problem->plan, mean, NULL, &dose, &error));
     free(mean);
     return dose;
@@ -132,15 +132,15 @@ static void ask_solution(const problem_run *run, ps_frame *frame, ps_methods met
     bool both = method == PS_METHOD_COMPLEX;
     double *images[2] = {malloc((size_t)all * sizeof(double)), malloc((size_t)all * sizeof(double))}, sums[2][PROBLEM_STRENGTHS];
     ps_solution solution = {
-        .phase_f64 = images[0], .log_amplitude_f64 = both ? images[1] : NULL, .residual = sums[0], .influence = sums[1]};
+        .phase_f64 = images[0], .log_amplitude_f64 = both ? images[1] : NULL, .residual = sums[0], .effective_dof = sums[1]};
     REQUIRE_OK(ps_system_solve(frame, method, PROBLEM_STRENGTHS, problem_strengths, &solution, &error));
     memcpy(answer_part(answer, both ? "complex phase" : "phase", all), images[0], (size_t)all * sizeof(double));
     if (both) memcpy(answer_part(answer, "log-amplitude", all), images[1], (size_t)all * sizeof(double));
-    memcpy(answer_part(answer, both ? "complex influence" : "influence", PROBLEM_STRENGTHS), sums[1], sizeof sums[1]);
-    /* a residual is what is left of the power, and compared relative to it */
+    memcpy(answer_part(answer, both ? "complex effective degrees of freedom" : "influence", PROBLEM_STRENGTHS), sums[1], sizeof sums[1]);
+    /* a residual is what is left of the data norm, and compared relative to it */
     double *residual = answer_part(answer, both ? "complex residual" : "residual", PROBLEM_STRENGTHS + 1);
     memcpy(residual, sums[0], sizeof sums[0]);
-    REQUIRE_OK(ps_frame_power(frame, residual + PROBLEM_STRENGTHS, &error));
+    REQUIRE_OK(ps_frame_data_norm(frame, residual + PROBLEM_STRENGTHS, &error));
     free(images[0]);
     free(images[1]);
 }

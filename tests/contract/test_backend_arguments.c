@@ -40,8 +40,8 @@ static void a_table_without_a_required_operation_is_refused(void **state) {
     WITHOUT(system_prepare);
     WITHOUT(frame_create);
     WITHOUT(frame_destroy);
-    WITHOUT(frame_put);
-    WITHOUT(frame_means);
+    WITHOUT(frame_upload);
+    WITHOUT(frame_mean_counts);
     WITHOUT(frame_reduce);
     WITHOUT(solve);
     WITHOUT(ssb);
@@ -244,16 +244,16 @@ static void bad_puts_are_refused(void **state) {
     REFUSED(ps_frame_create(NULL, PS_U16, &frame, &e), "system is NULL");
     REFUSED(ps_frame_create(t.run.system, PS_U16, NULL, &e), "frame is NULL");
     REQUIRE_OK(ps_frame_create(t.run.system, PS_U16, &frame, &error));
-    REFUSED(ps_frame_put(NULL, 0, 1, t.p.counts, &e), "frame is NULL");
-    REFUSED(ps_frame_put(frame, 0, 1, NULL, &e), "counts is NULL");
-    REFUSED(ps_frame_put(frame, 70, 8, t.p.counts, &e), "8 positions from 70 on put, expected some of 0 to 76");
-    REFUSED(ps_frame_put(frame, -1, 2, t.p.counts, &e), "2 positions from -1 on put");
-    REFUSED(ps_frame_put(frame, 3, -1, t.p.counts, &e), "expected some of 0 to 76");
-    REFUSED(ps_frame_put(frame, 1, INT64_MAX, t.p.counts, &e), "expected some of 0 to 76");
-    REFUSED(ps_frame_put(frame, INT64_MAX, 1, t.p.counts, &e), "expected some of 0 to 76");
-    REQUIRE_OK(ps_frame_put(frame, 0, 70, t.p.counts, &error));
-    REFUSED(ps_frame_put(frame, 69, 2, t.p.counts, &e), "position 69 put twice");
-    REFUSED(ps_frame_means(frame, mean, NULL, &e), "70 of 77 positions put");
+    REFUSED(ps_frame_upload(NULL, 0, 1, t.p.counts, &e), "frame is NULL");
+    REFUSED(ps_frame_upload(frame, 0, 1, NULL, &e), "counts is NULL");
+    REFUSED(ps_frame_upload(frame, 70, 8, t.p.counts, &e), "8 positions from 70 on put, expected some of 0 to 76");
+    REFUSED(ps_frame_upload(frame, -1, 2, t.p.counts, &e), "2 positions from -1 on put");
+    REFUSED(ps_frame_upload(frame, 3, -1, t.p.counts, &e), "expected some of 0 to 76");
+    REFUSED(ps_frame_upload(frame, 1, INT64_MAX, t.p.counts, &e), "expected some of 0 to 76");
+    REFUSED(ps_frame_upload(frame, INT64_MAX, 1, t.p.counts, &e), "expected some of 0 to 76");
+    REQUIRE_OK(ps_frame_upload(frame, 0, 70, t.p.counts, &error));
+    REFUSED(ps_frame_upload(frame, 69, 2, t.p.counts, &e), "position 69 put twice");
+    REFUSED(ps_frame_mean_counts(frame, mean, NULL, &e), "70 of 77 positions put");
     REFUSED(ps_frame_get_spectrum(frame, 1, 40.0, mean, &e), "70 of 77 positions put");
     REFUSED(ps_frame_reduce(&frame, 1, &(double){40.0}, &e), "70 of 77 positions put");
     ps_frame_destroy(frame);
@@ -285,20 +285,20 @@ static void bad_batches_are_refused(void **state) {
 static void a_refusal_leaves_a_frame_as_it_was(void **state) {
     trial t;
     ps_error e = {0};
-    double power;
+    double data_norm;
     ps_frame *frame;
     trial_begin(state, &problem_sizes[PROBLEM_USUAL], 28, &t);
     REQUIRE_OK(ps_frame_create(t.run.system, PS_U16, &frame, &error));
-    REQUIRE_OK(ps_frame_put(frame, 0, t.p.n_positions, t.p.counts, &error));
-    REFUSED(ps_frame_power(frame, &power, &e), "not reduced");
+    REQUIRE_OK(ps_frame_upload(frame, 0, t.p.n_positions, t.p.counts, &error));
+    REFUSED(ps_frame_data_norm(frame, &data_norm, &e), "not reduced");
     problem_reduce(&t.run, frame);
-    REQUIRE_OK(ps_frame_power(frame, &power, &error));
+    REQUIRE_OK(ps_frame_data_norm(frame, &data_norm, &error));
     REFUSED(ps_frame_reduce(&frame, 1, &(double){0.0}, &e), "dose");
-    REQUIRE_OK(ps_frame_power(frame, &power, &error));
-    REQUIRE_OK(ps_frame_put(frame, 3, 0, NULL, &error)); /* nothing put changes nothing either */
-    REQUIRE_OK(ps_frame_power(frame, &power, &error));
-    REFUSED(ps_frame_power(frame, NULL, &e), "power is NULL");
-    REFUSED(ps_frame_power(NULL, &power, &e), "frame is NULL");
+    REQUIRE_OK(ps_frame_data_norm(frame, &data_norm, &error));
+    REQUIRE_OK(ps_frame_upload(frame, 3, 0, NULL, &error)); /* nothing put changes nothing either */
+    REQUIRE_OK(ps_frame_data_norm(frame, &data_norm, &error));
+    REFUSED(ps_frame_data_norm(frame, NULL, &e), "data norm is NULL");
+    REFUSED(ps_frame_data_norm(NULL, &data_norm, &e), "frame is NULL");
     ps_frame_destroy(frame);
     trial_end(&t);
 }
@@ -372,9 +372,9 @@ static void memory_of_the_device_is_refused(void **state) {
         ps_frame *f;
         ps_solution solution = {.phase_f64 = own};
         REQUIRE_OK(ps_frame_create(t.run.system, PS_U16, &f, &error));
-        REFUSED(ps_frame_put(f, 0, 1, own, &e), "counts points into the memory");
-        REQUIRE_OK(ps_frame_put(f, 0, t.p.n_positions, t.p.counts, &error));
-        REFUSED(ps_frame_means(f, own, NULL, &e), "mean points into the memory");
+        REFUSED(ps_frame_upload(f, 0, 1, own, &e), "counts points into the memory");
+        REQUIRE_OK(ps_frame_upload(f, 0, t.p.n_positions, t.p.counts, &error));
+        REFUSED(ps_frame_mean_counts(f, own, NULL, &e), "mean points into the memory");
         REFUSED(ps_frame_reduce(&f, 1, (memset(own, 0, 8), *(double *)own = 40.0, own), &e), "dose points into the memory");
         problem_reduce(&t.run, f);
         REFUSED(ps_system_solve(f, PS_METHOD_PHASE, 1, problem_strengths, &solution, &e), "an array of the solution points into");
@@ -398,7 +398,7 @@ static void defaults_agree_with_the_backends_own(void **state) {
     trial own, bare;
     trial_begin(state, &problem_sizes[PROBLEM_MANY_PIXELS], 32, &own);
     ps_backend_ops ops = *own.b->ops;
-    ops.frame_power = NULL;
+    ops.frame_data_norm = NULL;
     ops.system_scales = NULL;
     contract_backend without = {&ops, own.b->tolerance};
     void *bare_state = &without;
@@ -409,7 +409,7 @@ static void defaults_agree_with_the_backends_own(void **state) {
         trial *t = both[i];
         ps_frame *frame = problem_frame(&t->run, PS_U16, t->p.counts);
         problem_reduce(&t->run, frame);
-        REQUIRE_OK(ps_frame_power(frame, &values[i][0], &error));
+        REQUIRE_OK(ps_frame_data_norm(frame, &values[i][0], &error));
         REQUIRE_OK(ps_system_scales(t->run.system, PS_METHOD_PHASE, NULL, &values[i][1], &error));
         REQUIRE_OK(ps_system_scales(t->run.system, PS_METHOD_COMPLEX, &values[i][2], &values[i][3], &error));
         ps_frame_destroy(frame);

@@ -24,7 +24,7 @@ static void order_of_puts_does_not_matter(void **state) {
     REQUIRE_OK(ps_frame_create(t.run.system, PS_U16, &frame, &error));
     static const int64_t chunks[][2] = {{40, 37}, {0, 3}, {11, 29}, {3, 8}, {77, 0}};
     for (size_t i = 0; i < sizeof chunks / sizeof chunks[0]; i++)
-        REQUIRE_OK(ps_frame_put(frame, chunks[i][0], chunks[i][1], t.p.counts + chunks[i][0] * t.p.n_pixels, &error));
+        REQUIRE_OK(ps_frame_upload(frame, chunks[i][0], chunks[i][1], t.p.counts + chunks[i][0] * t.p.n_pixels, &error));
     problem_reduce(&t.run, frame);
     trial_require(&t, frame, "puts", &expected);
     problem_answer_free(&expected);
@@ -154,21 +154,21 @@ static void parts_of_a_solution_agree_with_the_whole(void **state) {
     trial t;
     trial_begin(state, &problem_sizes[PROBLEM_USUAL], 12, &t);
     int64_t fine = 7 * 11 * 9, all = PROBLEM_STRENGTHS * fine;
-    double *whole = malloc((size_t)(2 * all) * sizeof *whole), sums[4 * PROBLEM_STRENGTHS], residual, influence;
+    double *whole = malloc((size_t)(2 * all) * sizeof *whole), sums[4 * PROBLEM_STRENGTHS], residual, effective_dof;
     float *single = malloc((size_t)fine * sizeof *single);
     ps_frame *frame = problem_frame(&t.run, PS_U16, t.p.counts);
     problem_reduce(&t.run, frame);
     ps_solution everything = {
-        .phase_f64 = whole, .log_amplitude_f64 = whole + all, .residual = sums, .influence = sums + PROBLEM_STRENGTHS};
+        .phase_f64 = whole, .log_amplitude_f64 = whole + all, .residual = sums, .effective_dof = sums + PROBLEM_STRENGTHS};
     REQUIRE_OK(ps_system_solve(frame, PS_METHOD_COMPLEX, PROBLEM_STRENGTHS, problem_strengths, &everything, &error));
-    ps_solution only_sums = {.residual = sums + 2 * PROBLEM_STRENGTHS, .influence = sums + 3 * PROBLEM_STRENGTHS};
+    ps_solution only_sums = {.residual = sums + 2 * PROBLEM_STRENGTHS, .effective_dof = sums + 3 * PROBLEM_STRENGTHS};
     REQUIRE_OK(ps_system_solve(frame, PS_METHOD_COMPLEX, PROBLEM_STRENGTHS, problem_strengths, &only_sums, &error));
     require_within(t.b->ops->name, "parts", "sums without images",
                    relative_difference(2 * PROBLEM_STRENGTHS, sums + 2 * PROBLEM_STRENGTHS, sums), t.b->tolerance.normal);
     for (int i = 0; i < PROBLEM_STRENGTHS; i++) {
-        ps_solution one = {.log_amplitude_f32 = single, .residual = &residual, .influence = &influence};
+        ps_solution one = {.log_amplitude_f32 = single, .residual = &residual, .effective_dof = &effective_dof};
         REQUIRE_OK(ps_system_solve(frame, PS_METHOD_COMPLEX, 1, &problem_strengths[i], &one, &error));
-        assert_true(residual == sums[i] && influence == sums[PROBLEM_STRENGTHS + i]);
+        assert_true(residual == sums[i] && effective_dof == sums[PROBLEM_STRENGTHS + i]);
         for (int64_t k = 0; k < fine; k++) assert_true(single[k] == (float)whole[all + i * fine + k]);
     }
     REQUIRE_OK(ps_system_solve(frame, PS_METHOD_COMPLEX, 0, NULL, &only_sums, &error));

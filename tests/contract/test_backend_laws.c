@@ -40,7 +40,7 @@ static void answers_agree_with_the_reference(void **state) {
     require_same_at_every_size(b, &reference, 2, false);
 }
 
-static void markers_count_as_nothing_and_are_reported(void **state) {
+static void invalid_values_count_as_nothing_and_are_reported(void **state) {
     trial t;
     trial_begin(state, &problem_sizes[PROBLEM_USUAL], 9, &t);
     int64_t active = t.p.plan.desc.n_active, marked_pixel = active / 2;
@@ -54,8 +54,8 @@ static void markers_count_as_nothing_and_are_reported(void **state) {
             sum += *count;
     }
     ps_frame *frame = problem_frame(&t.run, PS_U16, t.p.counts);
-    REQUIRE_OK(ps_frame_means(frame, mean, n_marked, &error));
-    REQUIRE_OK(ps_frame_means(frame, NULL, NULL, &error));
+    REQUIRE_OK(ps_frame_mean_counts(frame, mean, n_marked, &error));
+    REQUIRE_OK(ps_frame_mean_counts(frame, NULL, NULL, &error));
     for (int64_t i = 0; i < active; i++) assert_int_equal(n_marked[i], i == marked_pixel ? (t.p.n_positions + 4) / 5 : 0);
     sum /= (double)t.p.n_positions;
     require_within(t.b->ops->name, "markers", "mean", relative_difference(1, &mean[marked_pixel], &sum), 1e-12);
@@ -186,7 +186,7 @@ static void a_system_without_regularised_methods_needs_no_preparation(void **sta
     REQUIRE_OK(ps_backend_open(b->ops, &(ps_backend_options){0}, &backend, &error));
     REQUIRE_OK(ps_system_create(backend, &p.plan.desc, PS_METHOD_SSB, &system, &error));
     REQUIRE_OK(ps_frame_create(system, PS_U16, &frame, &error));
-    REQUIRE_OK(ps_frame_put(frame, 0, p.n_positions, p.counts, &error));
+    REQUIRE_OK(ps_frame_upload(frame, 0, p.n_positions, p.counts, &error));
     double dose = 40.0, *image = malloc(7 * 11 * 9 * sizeof *image);
     REQUIRE_OK(ps_frame_reduce(&frame, 1, &dose, &error));
     REQUIRE_OK(ps_frame_ssb(frame, PS_SSB_WAVE, NULL, image, NULL, &error));
@@ -211,7 +211,7 @@ static void counts_that_are_not_finite_are_marked(void **state) {
     counts[5 * t.p.n_pixels + t.p.plan.desc.active[3]] = NAN;
     counts[6 * t.p.n_pixels + t.p.plan.desc.active[3]] = -INFINITY;
     ps_frame *frame = problem_frame(&t.run, PS_F32, counts);
-    REQUIRE_OK(ps_frame_means(frame, mean, n_marked, &error));
+    REQUIRE_OK(ps_frame_mean_counts(frame, mean, n_marked, &error));
     for (int64_t i = 0; i < active; i++) {
         assert_int_equal(n_marked[i], i == 3 ? 2 : 0);
         assert_true(fabs(mean[i] - (i == 3 ? 3.0 * 75 / 77 : 3.0)) <= 1e-12);
@@ -238,7 +238,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_are_finite_and_repeatable_at_every_size),
         cmocka_unit_test(answers_agree_with_the_reference),
-        cmocka_unit_test(markers_count_as_nothing_and_are_reported),
+        cmocka_unit_test(invalid_values_count_as_nothing_and_are_reported),
         cmocka_unit_test(spectrum_of_a_cosine_is_known),
         cmocka_unit_test(counts_without_contrast_give_flat_images),
         cmocka_unit_test(weights_and_dose_scale_as_they_should),

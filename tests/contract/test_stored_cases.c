@@ -134,13 +134,14 @@ static void check_normal(const run *r, const shown_system *s) {
 }
 
 static void check_right_side(const run *r, const shown_system *s) {
-    double *expected = read_part(r, s, "b"), *power = read_part(r, s, "power"), found[4 * PS_MAX_ALIASES], picked[4 * PS_MAX_ALIASES], p;
+    double *expected = read_part(r, s, "b"), *data_norm = read_part(r, s, "power"), found[4 * PS_MAX_ALIASES], picked[4 * PS_MAX_ALIASES],
+           p;
     REQUIRE_OK(ps_frame_get_right_side(r->frame, s->method, s->frequency, found, &p, &error));
     for (int64_t i = 0; i < s->dim; i++) memcpy(picked + 2 * i, found + 2 * s->order[i], 2 * sizeof *found);
     require(r, "b", relative_difference_complex(s->dim, picked, expected), r->under_test->tolerance.right_side);
-    require(r, "power", relative_difference(1, &p, power), r->under_test->tolerance.right_side);
+    require(r, "power", relative_difference(1, &p, data_norm), r->under_test->tolerance.right_side);
     free(expected);
-    free(power);
+    free(data_norm);
 }
 
 static void check_shown_system(const run *r, ps_methods method, const char *group, int row, int column) {
@@ -175,17 +176,18 @@ static void check_strength(const run *r, ps_methods method, const char *group) {
     snprintf(path, sizeof path, "%s/phase", group);
     double *phase = stored_case_read(r->c, path, &n);
     snprintf(path, sizeof path, "%s/log_amplitude", group);
-    double *amplitude = stored_case_read(r->c, path, NULL), *found = malloc((size_t)(2 * n) * sizeof *found), residual, influence, power;
+    double *amplitude = stored_case_read(r->c, path, NULL), *found = malloc((size_t)(2 * n) * sizeof *found), residual, effective_dof,
+           data_norm;
     ps_strength strength = {stored_case_attribute(r->c, group, "strength_amplitude"), stored_case_attribute(r->c, group, "strength_phase")};
     ps_solution solution = {
-        .phase_f64 = found, .log_amplitude_f64 = amplitude ? found + n : NULL, .residual = &residual, .influence = &influence};
+        .phase_f64 = found, .log_amplitude_f64 = amplitude ? found + n : NULL, .residual = &residual, .effective_dof = &effective_dof};
     REQUIRE_OK(ps_system_solve(r->frame, method, 1, &strength, &solution, &error));
     require(r, method == PS_METHOD_PHASE ? "phase image" : "complex phase image", relative_difference(n, found, phase),
             r->under_test->tolerance.images);
     if (amplitude) require(r, "log-amplitude image", relative_difference(n, found + n, amplitude), r->under_test->tolerance.images);
-    REQUIRE_OK(ps_frame_power(r->frame, &power, &error));
-    check_sum(r, group, "residual", residual, power);
-    check_sum(r, group, "influence", influence, influence);
+    REQUIRE_OK(ps_frame_data_norm(r->frame, &data_norm, &error));
+    check_sum(r, group, "residual", residual, data_norm);
+    check_sum(r, group, "influence", effective_dof, effective_dof);
     free(phase);
     free(amplitude);
     free(found);
@@ -241,8 +243,8 @@ static void reduce(run *r) {
     double *mean = malloc(active * sizeof *mean), *weights = malloc(active * sizeof *weights);
     double *expected = stored_case_read(r->c, "expected/dose", NULL);
     REQUIRE_OK(ps_frame_create(r->system, r->c->dtype, &r->frame, &error));
-    REQUIRE_OK(ps_frame_put(r->frame, 0, plan->desc.scan_rows * plan->desc.scan_columns, r->c->counts, &error));
-    REQUIRE_OK(ps_frame_means(r->frame, mean, NULL, &error));
+    REQUIRE_OK(ps_frame_upload(r->frame, 0, plan->desc.scan_rows * plan->desc.scan_columns, r->c->counts, &error));
+    REQUIRE_OK(ps_frame_mean_counts(r->frame, mean, NULL, &error));
     REQUIRE_OK(ps_plan_dose(plan, mean, NULL, &r->dose, &error));
     require(r, "dose", relative_difference(1, &r->dose, expected), 1e-12);
     ps_plan_poisson_weights(plan, mean, r->dose, weights);

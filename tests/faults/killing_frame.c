@@ -17,7 +17,7 @@ static int n_killing;
 static ps_code put(ps_frame *frame, int64_t first, int64_t n, const void *counts, ps_error *error) {
     const char *wanted = getenv("PS_KILLING_COUNT");
     if (first == 0 && wanted && *(const uint16_t *)counts == atoi(wanted) && n_killing < MOST) killing[n_killing++] = frame;
-    return ps_backend_cpu_fast.frame_put(frame, first, n, counts, error);
+    return ps_backend_cpu_fast.frame_upload(frame, first, n, counts, error);
 }
 
 static ps_code reduce(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error) {
@@ -45,7 +45,7 @@ ps_code ps_backend_choose(const ps_job *job, int node_rank, int n_node_ranks, co
     static ps_backend_ops deadly;
     (void)job, (void)node_rank, (void)n_node_ranks, (void)error;
     deadly = ps_backend_cpu_fast;
-    deadly.frame_put = put;
+    deadly.frame_upload = put;
     deadly.frame_reduce = reduce;
     deadly.frame_destroy = destroy;
     *ops = &deadly;

@@ -1,4 +1,4 @@
-/* Values that are no counts become the marker of their type, each kind counted, and nothing else changes. */
+/* Values that are no counts become the invalid-count value of their type, each kind counted, and nothing else changes. */
 #include <math.h>
 
 #include "input/adapters/clean.h"
@@ -11,7 +11,7 @@ static void test_unsigned(void **unused) {
     ps_counts_clean(counts, 7, PS_U16, 4095, &found);
     static const uint16_t expected[] = {0, 1, 4094, 65535, 65535, 65535, 65535};
     assert_memory_equal(counts, expected, sizeof expected);
-    assert_int_equal(found.n_saturated, 3); /* what carried the marker already is the backend's to count */
+    assert_int_equal(found.n_saturated, 3); /* what carried the invalid-count value already is the backend's to count */
     uint8_t bytes[] = {0, 254, 255};
     ps_counts_clean(bytes, 3, PS_U8, NAN, &found);
     assert_int_equal(bytes[1], 254);
@@ -89,8 +89,8 @@ static void expect_cleaned(hid_t type, const void *values, const double *expecte
     assert_int_equal(reader->info.dtype, dtype);
     assert_int_equal(ps_reader_read(reader, 0, 1, counts, NULL), PS_OK);
     for (size_t i = 0; i < 6; i++) {
-        double found = load_count(counts, i, dtype), marker = ps_dtype_marker(dtype);
-        bool is_none = isnan(found) || (marker > 0 && found == marker);
+        double found = load_count(counts, i, dtype), invalid_value = ps_dtype_invalid_value(dtype);
+        bool is_none = isnan(found) || (invalid_value > 0 && found == invalid_value);
         if (isnan(expected[i]) ? !is_none : found != expected[i]) fail_msg("value %d: found %g, expected %g", (int)i, found, expected[i]);
     }
     ps_invalid_counts found = ps_reader_invalid(reader);

@@ -225,7 +225,7 @@ static void saturation_stands_in_many_places(void **unused) {
 }
 
 /* 65535 in uint32 is a count, or none: the depth decides. */
-static void expect_top(const char *const *places, const double *values, int n, bool is_marker) {
+static void expect_top(const char *const *places, const double *values, int n, bool is_invalid_value) {
     hid_t master = create_file(in_folder("m.h5"));
     add_dataset(master, "/entry/data/data_000001", &(made_dataset){3, {2, ROWS, COLUMNS}, {0}, PS_U32, AS_CONTIGUOUS, 0, 0, 0});
     uint32_t counts[2 * ROWS * COLUMNS] = {3, 65535, 65534, UINT32_MAX};
@@ -238,7 +238,7 @@ static void expect_top(const char *const *places, const double *values, int n, b
     assert_int_equal(ps_reader_open(in_folder("m.h5"), &(ps_reader_options){.exclude_invalid = true}, &reader, NULL), PS_OK);
     assert_int_equal(ps_reader_read(reader, 0, 2, counts, NULL), PS_OK);
     assert_int_equal(counts[0], 3);
-    assert_int_equal(counts[1], is_marker ? UINT32_MAX : 65535);
+    assert_int_equal(counts[1], is_invalid_value ? UINT32_MAX : 65535);
     assert_int_equal(counts[2], 65534);
     assert_int_equal(counts[3], UINT32_MAX);
     ps_reader_close(reader);

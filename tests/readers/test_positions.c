@@ -124,13 +124,14 @@ static void test_sum_types(void **unused) {
     assert_int_equal(ps_positions_sum_dtype(PS_F32, 9), PS_F32);
 }
 
-/* Three frames, one pixel each, of every type; the second holds the type's marker in pixel 1. */
-static void check_summed_markers(ps_dtype dtype) {
+/* Three frames, one pixel each, of every type; the second holds the type's invalid-count value in pixel 1. */
+static void check_summed_invalid_values(ps_dtype dtype) {
     static const int64_t values[3][2] = {{3, 4}, {5, -1}, {7, 8}};
     char counts[6 * 8];
     hsize_t shape[3] = {3, 1, 2};
-    uint32_t marker = ps_dtype_marker(dtype);
-    for (size_t i = 0; i < 6; i++) store_count(counts, i, dtype, values[i / 2][i % 2] < 0 && marker ? marker : values[i / 2][i % 2]);
+    uint32_t invalid_value = ps_dtype_invalid_value(dtype);
+    for (size_t i = 0; i < 6; i++)
+        store_count(counts, i, dtype, values[i / 2][i % 2] < 0 && invalid_value ? invalid_value : values[i / 2][i % 2]);
     hid_t file = create_file(in_folder("m.h5")), space = H5Screate_simple(3, shape, NULL);
     hid_t dataset = H5Dcreate2(file, "d", ps_hdf5_native(dtype), space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     H5Dwrite(dataset, ps_hdf5_native(dtype), H5S_ALL, H5S_ALL, H5P_DEFAULT, counts);
@@ -141,19 +142,19 @@ static void check_summed_markers(ps_dtype dtype) {
     assert_int_equal(ps_reader_read(reader, 0, 1, counts, NULL), PS_OK);
     double second = load_count(counts, 1, reader->info.dtype);
     assert_true(load_count(counts, 0, reader->info.dtype) == 15);
-    uint32_t summed_marker = ps_dtype_marker(reader->info.dtype);
-    if (!marker)
+    uint32_t summed_invalid_value = ps_dtype_invalid_value(reader->info.dtype);
+    if (!invalid_value)
         assert_true(second == 11);
-    else if (summed_marker)
-        assert_true(second == summed_marker);
+    else if (summed_invalid_value)
+        assert_true(second == summed_invalid_value);
     else
         assert_true(isnan(second));
     ps_reader_close(reader);
 }
 
-static void test_summed_markers(void **unused) {
+static void test_summed_invalid_values(void **unused) {
     (void)unused;
-    for (int dtype = 0; dtype < PS_N_DTYPES; dtype++) check_summed_markers((ps_dtype)dtype);
+    for (int dtype = 0; dtype < PS_N_DTYPES; dtype++) check_summed_invalid_values((ps_dtype)dtype);
 }
 
 /* Opens a recording of four axes with options that the file's own shape must agree with. */
@@ -242,9 +243,9 @@ static void test_lists_have_no_shape(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shape_of_the_file), cmocka_unit_test(test_lists_have_no_shape), cmocka_unit_test(test_all_combinations),
-        cmocka_unit_test(test_what_does_not_fit), cmocka_unit_test(test_shape_from_the_file), cmocka_unit_test(test_sum_types),
-        cmocka_unit_test(test_summed_markers),
+        cmocka_unit_test(test_shape_of_the_file),     cmocka_unit_test(test_lists_have_no_shape), cmocka_unit_test(test_all_combinations),
+        cmocka_unit_test(test_what_does_not_fit),     cmocka_unit_test(test_shape_from_the_file), cmocka_unit_test(test_sum_types),
+        cmocka_unit_test(test_summed_invalid_values),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,4 +1,4 @@
-/* b, power and the sums of section 6 for a batch of frames: one evaluation of the transfer serves all of them.
+/* b, data norm and the sums of section 6 for a batch of frames: one evaluation of the transfer serves all of them.
  *
  * Pixels go through in chunks of whole blocks: g of a chunk for every frame, then, frequency by frequency, the transfer at each block
  * and its products with every frame's g. A block's products join the double sums in the order of blocks, whatever the chunks. */
@@ -60,13 +60,13 @@ static void load_spectra(const chunk *c, const ps_fast_system *system, const ps_
     }
 }
 
-static void add_power(const chunk *c, const ps_fast_system *system, int64_t frequency, int64_t width, scratch *s) {
+static void add_data_norm(const chunk *c, const ps_fast_system *system, int64_t frequency, int64_t width, scratch *s) {
     for (int64_t i = 0; i < c->n_frames; i++) {
         ps_fast_operands operands = {
             .n_rows = 1, .n_columns = 1, .rows = s->plain + i * 2 * width, .columns = s->weighted + i * 2 * width, .width = width};
         memset(s->sums, 0, SUM * sizeof *s->sums);
         system->isa->products(&operands, false, s->sums);
-        c->frames[i]->power[frequency] += ps_fast_total(s->sums);
+        c->frames[i]->data_norm[frequency] += ps_fast_total(s->sums);
     }
 }
 
@@ -114,7 +114,7 @@ static void add_block(const chunk *c, const ps_fast_system *system, int64_t freq
     int64_t width = ps_fast_block_width(system, block), n = f->n_aliases;
     bool amplitude = ps_fast_has(system, PS_METHOD_COMPLEX), phase = amplitude || ps_fast_has(system, PS_METHOD_PHASE);
     load_spectra(c, system, f, block, width, s);
-    add_power(c, system, frequency, width, s);
+    add_data_norm(c, system, frequency, width, s);
     ps_fast_transfer_rows(system, frequency, block, amplitude, system->aperture, s->rows, s->is_dark);
     if (phase && frequency > 0) {
         multiply_rows(c, system, amplitude ? 2 * n : n, width, s->rows, s->is_dark, s->weighted, s->sums);

@@ -1,8 +1,8 @@
 /* x = (N + D)^-1 b at any strength, from the prepared bases: docs/physics.md section 5.
  *
  * With A = D0^-1/2 N D0^-1/2 = Q T Q^H and D = mu D0, x = D0^-1/2 Q (T + mu)^-1 Q^H D0^-1/2 b. Strengths of one ratio of amplitude to
- * phase share D0; the ratio 1 is prepared, any other is formed here. The residual is power - (y^H c + mu |y|^2) with c = Q^H D0^-1/2 b
- * and y = (T + mu)^-1 c, and the influence tr((N + D)^-1 N) = dim - mu tr((T + mu)^-1): neither needs x. */
+ * phase share D0; the ratio 1 is prepared, any other is formed here. The residual is data norm - (y^H c + mu |y|^2) with c = Q^H D0^-1/2 b
+ * and y = (T + mu)^-1 c, and the effective degrees of freedom tr((N + D)^-1 N) = dim - mu tr((T + mu)^-1): neither needs x. */
 #include <assert.h>
 #include <math.h>
 #include <omp.h>
@@ -30,10 +30,10 @@ typedef struct {
     int64_t n;
     const int64_t *index;         /* [n] which of the caller's strengths */
     const ps_strength *strengths; /* the caller's */
-    bool with_influence;
-    float *x[2];       /* [n, n_aliases, 2] amplitude, phase; NULL: not wanted */
-    double *explained; /* [n, n_batches] multiplicity-weighted sums of y^H c + mu |y|^2 */
-    double *influence; /* [n, n_batches] */
+    bool with_effective_dof;
+    float *x[2];           /* [n, n_aliases, 2] amplitude, phase; NULL: not wanted */
+    double *explained;     /* [n, n_batches] multiplicity-weighted sums of y^H c + mu |y|^2 */
+    double *effective_dof; /* [n, n_batches] */
     scratch *threads;
 } pass;
 
@@ -86,14 +86,14 @@ static void keep_sums(const pass *p, const ps_fast_batch *batch, int64_t at, int
                       const double *trace) {
     const ps_fast_system *system = (const ps_fast_system *)p->frame->system;
     int dim = p->method == PS_METHOD_COMPLEX ? 2 * batch->n : batch->n;
-    double fit = 0.0, influence = 0.0;
+    double fit = 0.0, effective_dof = 0.0;
     for (int lane = 0; lane < LANES && batch->frequency[lane] >= 0; lane++) {
         int multiplicity = system->cpu.desc.frequencies[batch->frequency[lane]].multiplicity;
         fit += multiplicity * explained[lane];
-        if (p->with_influence) influence += multiplicity * (dim - mu * trace[lane]);
+        if (p->with_effective_dof) effective_dof += multiplicity * (dim - mu * trace[lane]);
     }
     p->explained[at * system->n_batches + which] = fit;
-    p->influence[at * system->n_batches + which] = influence;
+    p->effective_dof[at * system->n_batches + which] = effective_dof;
 }
 
 /* All strengths of the pass at one batch. Returns false when a system is not positive definite. */
@@ -114,7 +114,7 @@ static bool solve_batch(const pass *p, int64_t which, scratch *s) {
     system->isa->to_basis(dim, basis, reduced, s->c);
     for (int64_t at = 0; at < p->n && good; at++) {
         double mu = p->strengths[p->index[at]].phase * (both ? 1.0 : system->cpu.scale_phase);
-        good = system->isa->solve_shifted(dim, reduced, mu, s->c, s->y, s->pivots, explained, p->with_influence ? trace : NULL);
+        good = system->isa->solve_shifted(dim, reduced, mu, s->c, s->y, s->pivots, explained, p->with_effective_dof ? trace : NULL);
         if (!good) break;
         keep_sums(p, batch, at, which, mu, explained, trace);
         if (p->x[0] || p->x[1]) store_solution(p, batch, at, basis, s);
@@ -146,16 +146,17 @@ static void write_image(const pass *p, const ps_fast_imager *imager, int64_t at,
 
 static void write_pass(const pass *p, const ps_fast_imager *imager, const ps_solution *solution) {
     const ps_fast_system *system = (const ps_fast_system *)p->frame->system;
-    double power = 0.0;
-    for (int64_t i = 1; i < system->cpu.desc.n_frequencies; i++) power += system->cpu.desc.frequencies[i].multiplicity * p->frame->power[i];
+    double data_norm = 0.0;
+    for (int64_t i = 1; i < system->cpu.desc.n_frequencies; i++)
+        data_norm += system->cpu.desc.frequencies[i].multiplicity * p->frame->data_norm[i];
     for (int64_t at = 0; at < p->n; at++) {
-        double explained = 0.0, influence = 0.0;
+        double explained = 0.0, effective_dof = 0.0;
         for (int64_t i = 0; i < system->n_batches; i++) {
             explained += p->explained[at * system->n_batches + i];
-            influence += p->influence[at * system->n_batches + i];
+            effective_dof += p->effective_dof[at * system->n_batches + i];
         }
-        if (solution->residual) solution->residual[p->index[at]] = power - explained;
-        if (solution->influence) solution->influence[p->index[at]] = influence;
+        if (solution->residual) solution->residual[p->index[at]] = data_norm - explained;
+        if (solution->effective_dof) solution->effective_dof[p->index[at]] = effective_dof;
     }
 #pragma omp parallel for schedule(dynamic) num_threads(system->cpu.backend->n_threads)
     for (int64_t i = 0; i < 2 * p->n; i++)
@@ -185,8 +186,8 @@ static ps_code allocate_pass(pass *p, int64_t most, const ps_solution *solution,
     size_t sums = (size_t)(most * system->n_batches), x = (size_t)(most * system->cpu.desc.n_aliases * 2);
     PS_TRY(allocate_threads(p, error));
     p->explained = ps_cpu_allocate(sums, sizeof *p->explained);
-    p->influence = ps_cpu_allocate(sums, sizeof *p->influence);
-    if (!p->explained || !p->influence) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %zu sums", sums);
+    p->effective_dof = ps_cpu_allocate(sums, sizeof *p->effective_dof);
+    if (!p->explained || !p->effective_dof) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %zu sums", sums);
     for (int i = 0; i < 2; i++) {
         p->x[i] = wanted[i] ? ps_cpu_allocate_zero(x, sizeof *p->x[i]) : NULL;
         if (wanted[i] && !p->x[i]) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %zu coefficients", x);
@@ -198,7 +199,7 @@ static void free_pass(pass *p) {
     for (int i = 0; p->threads && i < p->frame->system->backend->n_threads; i++) ps_cpu_free(p->threads[i].c);
     ps_cpu_free(p->threads);
     ps_cpu_free(p->explained);
-    ps_cpu_free(p->influence);
+    ps_cpu_free(p->effective_dof);
     ps_cpu_free(p->x[0]);
     ps_cpu_free(p->x[1]);
 }
@@ -228,7 +229,7 @@ ps_code ps_fast_solve(ps_frame *handle, ps_methods method, int64_t n_strengths, 
     const ps_cpu_system *system = frame->system;
     bool images = solution->phase_f32 || solution->phase_f64 || solution->log_amplitude_f32 || solution->log_amplitude_f64;
     int64_t most = images && n_strengths > STRENGTHS_PER_PASS ? STRENGTHS_PER_PASS : n_strengths;
-    pass p = {.frame = frame, .method = method, .strengths = strengths, .with_influence = solution->influence != NULL};
+    pass p = {.frame = frame, .method = method, .strengths = strengths, .with_effective_dof = solution->effective_dof != NULL};
     ps_fast_imager imager = {0};
     ps_code code = PS_OK;
     uint8_t *is_done = ps_cpu_allocate_zero((size_t)n_strengths, sizeof *is_done);

@@ -43,7 +43,7 @@ static void add_frequency(const chunk *c, int64_t frequency, double complex *scr
     for (int64_t i = 0; i < c->n_frames; i++) {
         gather_frequency(desc, f, c->n, c->spectra + i * c->n * half, g + i * c->n);
         for (int64_t pixel = 0; pixel < c->n; pixel++)
-            c->frames[i]->power[frequency] += system->cpu.weights[c->first + pixel] * pow(cabs(g[i * c->n + pixel]), 2);
+            c->frames[i]->data_norm[frequency] += system->cpu.weights[c->first + pixel] * pow(cabs(g[i * c->n + pixel]), 2);
     }
     for (int64_t alias = f->first_alias; alias < f->first_alias + f->n_aliases; alias++) {
         ps_reference_transfer(system, alias, c->first, c->n, amplitude, phase);

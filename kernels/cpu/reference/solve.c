@@ -15,7 +15,7 @@ typedef struct {
 
 /* What solving one frequency leaves besides x. */
 typedef struct {
-    double residual, influence;
+    double residual, effective_dof;
 } sums;
 
 static double complex dot(int64_t n, const double complex *a, const double complex *b) {
@@ -32,7 +32,7 @@ static sums solve_phase(const ps_cpu_frame *frame, int64_t frequency, double str
     const double complex *vectors = system->eigenvectors + system->basis_offset[frequency], *b = frame->right_phase + f->first_alias;
     double mu = strength * system->cpu.scale_phase;
     int64_t n = f->n_aliases;
-    sums out = {.residual = frame->power[frequency]};
+    sums out = {.residual = frame->data_norm[frequency]};
     memset(s->x, 0, (size_t)n * sizeof *s->x);
     for (int64_t j = 0; j < n; j++) {
         double complex c = 0.0;
@@ -40,27 +40,27 @@ static sums solve_phase(const ps_cpu_frame *frame, int64_t frequency, double str
         double complex y = c / (lambda[j] + mu);
         for (int64_t a = 0; a < n; a++) s->x[a] += vectors[a + j * n] * y / sqrt(prior[a]);
         out.residual += lambda[j] * pow(cabs(y), 2) - 2.0 * creal(conj(y) * c);
-        out.influence += lambda[j] / (lambda[j] + mu);
+        out.effective_dof += lambda[j] / (lambda[j] + mu);
     }
     return out;
 }
 
 /* tr((N + D)^-1 N), from the Cholesky factor of N + D. */
-static int form_influence(int64_t dim, const double complex *normal, scratch *s, double *influence) {
+static int form_effective_dof(int64_t dim, const double complex *normal, scratch *s, double *effective_dof) {
     memcpy(s->columns, normal, (size_t)(dim * dim) * sizeof *normal);
     int info = LAPACKE_zpotrs(LAPACK_COL_MAJOR, 'U', (int)dim, (int)dim, s->factor, (int)dim, s->columns, (int)dim);
-    for (int64_t a = 0; a < dim; a++) *influence += creal(s->columns[a * (dim + 1)]);
+    for (int64_t a = 0; a < dim; a++) *effective_dof += creal(s->columns[a * (dim + 1)]);
     return info;
 }
 
-static int solve_complex(const ps_cpu_frame *frame, int64_t frequency, const ps_strength *strength, bool with_influence, scratch *s,
+static int solve_complex(const ps_cpu_frame *frame, int64_t frequency, const ps_strength *strength, bool with_effective_dof, scratch *s,
                          sums *out) {
     const ps_reference_system *system = (const ps_reference_system *)frame->system;
     const ps_frequency *f = &system->cpu.desc.frequencies[frequency];
     const double *prior = system->cpu.desc.prior_complex + f->first_alias;
     const double complex *normal = system->normal + system->normal_offset[frequency];
     int64_t n = f->n_aliases, dim = 2 * n;
-    *out = (sums){.residual = frame->power[frequency]};
+    *out = (sums){.residual = frame->data_norm[frequency]};
     if (n == 0) return 0;
     memcpy(s->factor, normal, (size_t)(dim * dim) * sizeof *normal);
     memcpy(s->x, frame->right_amplitude + f->first_alias, (size_t)n * sizeof *s->x);
@@ -78,7 +78,7 @@ static int solve_complex(const ps_cpu_frame *frame, int64_t frequency, const ps_
     }
     out->residual += creal(dot(dim, s->x, s->nx)) - 2.0 * creal(dot(n, s->x, frame->right_amplitude + f->first_alias)) -
                      2.0 * creal(dot(n, s->x + n, frame->right_phase + f->first_alias));
-    return with_influence ? form_influence(dim, normal, s, &out->influence) : 0;
+    return with_effective_dof ? form_effective_dof(dim, normal, s, &out->effective_dof) : 0;
 }
 
 /* x on the fine grid, and its conjugate at -Q for a frequency that stands for both. */
@@ -94,7 +94,7 @@ static void place(const ps_system_desc *desc, const ps_frequency *f, const doubl
 typedef struct {
     const ps_cpu_frame *frame;
     ps_methods method;
-    bool with_influence;
+    bool with_effective_dof;
     scratch *threads;         /* [n_threads] */
     double complex *image[2]; /* amplitude, phase: [fine]; NULL: not wanted */
     sums *per_frequency;      /* [n_frequencies] */
@@ -111,7 +111,7 @@ static ps_code solve_strength(const work *w, const ps_strength *strength, ps_err
         if (w->method == PS_METHOD_PHASE)
             w->per_frequency[i] = solve_phase(w->frame, i, strength->phase, s);
         else
-            info = solve_complex(w->frame, i, strength, w->with_influence, s, &w->per_frequency[i]);
+            info = solve_complex(w->frame, i, strength, w->with_effective_dof, s, &w->per_frequency[i]);
         if (info != 0 && i < failed) failed = i;
         if (w->image[0]) place(desc, f, s->x, w->image[0]);
         if (w->image[1]) place(desc, f, s->x + (w->method == PS_METHOD_COMPLEX ? f->n_aliases : 0), w->image[1]);
@@ -139,13 +139,13 @@ static ps_code solve_and_write(const work *w, int64_t index, const ps_strength *
     for (int i = 0; i < 2; i++)
         if (w->image[i]) memset(w->image[i], 0, bytes);
     PS_TRY(solve_strength(w, strength, error));
-    double residual = 0.0, influence = 0.0;
+    double residual = 0.0, effective_dof = 0.0;
     for (int64_t i = 1; i < desc->n_frequencies; i++) {
         residual += desc->frequencies[i].multiplicity * w->per_frequency[i].residual;
-        influence += desc->frequencies[i].multiplicity * w->per_frequency[i].influence;
+        effective_dof += desc->frequencies[i].multiplicity * w->per_frequency[i].effective_dof;
     }
     if (solution->residual) solution->residual[index] = residual;
-    if (solution->influence) solution->influence[index] = influence;
+    if (solution->effective_dof) solution->effective_dof[index] = effective_dof;
     PS_TRY(write_image(desc, w->image[0], index, solution->log_amplitude_f32, solution->log_amplitude_f64, error));
     return write_image(desc, w->image[1], index, solution->phase_f32, solution->phase_f64, error);
 }
@@ -182,7 +182,7 @@ ps_code ps_reference_solve(ps_frame *handle, ps_methods method, int64_t n_streng
                            const ps_solution *solution, ps_error *error) {
     const ps_cpu_frame *frame = (const ps_cpu_frame *)handle;
     assert(handle->is_reduced && n_strengths > 0);
-    work w = {.frame = frame, .method = method, .with_influence = solution->influence != NULL};
+    work w = {.frame = frame, .method = method, .with_effective_dof = solution->effective_dof != NULL};
     ps_code code = PS_OK;
     PS_GO(allocate_work(&w, solution, error));
     for (int64_t i = 0; i < n_strengths; i++) PS_GO(solve_and_write(&w, i, &strengths[i], solution, error));

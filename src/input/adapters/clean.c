@@ -8,25 +8,25 @@ typedef struct {
     ps_invalid_counts found;
 } clean_reader;
 
-/* The lowest integer count that is saturated; one above the marker when there is none. */
+/* The lowest integer count that is saturated; one above the invalid-count value when there is none. */
 static uint64_t integer_limit(double saturation) {
     if (!(saturation > 0) || saturation > UINT32_MAX) return UINT64_C(1) << 32;
     return (uint64_t)ceil(saturation);
 }
 
-#define CLEAN_UNSIGNED(type, marker)                                                           \
+#define CLEAN_UNSIGNED(type, invalid_value)                                                    \
     {                                                                                          \
         type *values = counts;                                                                 \
         uint64_t limit = integer_limit(saturation);                                            \
-        if (limit >= (marker)) return;                                                         \
+        if (limit >= (invalid_value)) return;                                                  \
         _Pragma("omp parallel for reduction(+ : saturated)") for (int64_t i = 0; i < n; i++) { \
-            bool is = values[i] >= limit && values[i] != (marker);                             \
+            bool is = values[i] >= limit && values[i] != (invalid_value);                      \
             saturated += is;                                                                   \
-            values[i] = is ? (marker) : values[i];                                             \
+            values[i] = is ? (invalid_value) : values[i];                                      \
         }                                                                                      \
     }
 
-#define CLEAN_SIGNED(type, unsigned_type, marker)                                                        \
+#define CLEAN_SIGNED(type, unsigned_type, invalid_value)                                                 \
     {                                                                                                    \
         type *values = counts;                                                                           \
         uint64_t limit = integer_limit(saturation);                                                      \
@@ -34,7 +34,7 @@ static uint64_t integer_limit(double saturation) {
             bool below = values[i] < 0, above = !below && (uint64_t)values[i] >= limit;                  \
             negative += below;                                                                           \
             saturated += above;                                                                          \
-            ((unsigned_type *)counts)[i] = below || above ? (marker) : (unsigned_type)values[i];         \
+            ((unsigned_type *)counts)[i] = below || above ? (invalid_value) : (unsigned_type)values[i];  \
         }                                                                                                \
     }
 
@@ -74,7 +74,7 @@ static ps_code read_counts(ps_reader *reader, int64_t first, int64_t n, void *co
     clean_reader *r = (clean_reader *)reader;
     const ps_recording *info = &r->base.inner->info;
     PS_TRY(ps_reader_read(r->base.inner, first, n, counts, error));
-    ps_markers_clean(counts, n, info->detector_rows * info->detector_columns, info, &r->found);
+    ps_invalid_values_clean(counts, n, info->detector_rows * info->detector_columns, info, &r->found);
     ps_counts_clean(counts, n * info->detector_rows * info->detector_columns, info->dtype, info->saturation, &r->found);
     return PS_OK;
 }
@@ -96,9 +96,9 @@ static ps_dtype unsigned_of(ps_dtype dtype) {
 
 ps_code ps_clean_wrap(ps_reader **reader, ps_error *error) {
     const ps_recording *info = &(*reader)->info;
-    bool is_unsigned = ps_dtype_marker(info->dtype) != 0;
+    bool is_unsigned = ps_dtype_invalid_value(info->dtype) != 0;
     bool narrower = info->bit_depth > 0 && info->bit_depth < 8 * (int)ps_dtype_bytes(info->dtype);
-    if (is_unsigned && !narrower && integer_limit(info->saturation) >= ps_dtype_marker(info->dtype)) return PS_OK;
+    if (is_unsigned && !narrower && integer_limit(info->saturation) >= ps_dtype_invalid_value(info->dtype)) return PS_OK;
     clean_reader *r = calloc(1, sizeof *r);
     if (!r) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a reader");
     r->base = (ps_reader){.ops = &clean_ops, .info = *info, .path = (*reader)->path, .inner = *reader};

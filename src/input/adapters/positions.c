@@ -21,7 +21,7 @@ bool ps_positions_asked(const ps_reader_options *options) {
 ps_dtype ps_positions_sum_dtype(ps_dtype dtype, int64_t repeats) {
     if (repeats <= 1) return dtype;
     switch (dtype) {
-    case PS_U8: return repeats * (UINT8_MAX - 1) < UINT16_MAX ? PS_U16 : PS_U32; /* the marker is no count */
+    case PS_U8: return repeats * (UINT8_MAX - 1) < UINT16_MAX ? PS_U16 : PS_U32; /* the invalid-count value is no count */
     case PS_U16: return repeats * (UINT16_MAX - 1) < UINT32_MAX ? PS_U32 : PS_F64;
     case PS_I8: return repeats * -INT8_MIN <= INT16_MAX ? PS_I16 : PS_I32;
     case PS_I16: return repeats * -INT16_MIN <= INT32_MAX ? PS_I32 : PS_F64;
@@ -41,15 +41,16 @@ static int64_t first_frame(const mapped_reader *r, int64_t row, int64_t column) 
     return r->skip + (row * (r->base.info.scan_columns + r->flyback) + in_time) * r->repeats;
 }
 
-/* Sums n values of one type into another; a marker stays a marker. NAN is the marker of floating sums and passes by itself. */
-#define ADD_VALUES(from_type, to_type, has_marker, from_marker, to_marker)                     \
-    for (size_t i = 0; i < n; i++) {                                                           \
-        from_type value = ((const from_type *)from)[i];                                        \
-        to_type *sum = &((to_type *)to)[i];                                                    \
-        if (has_marker && (value == (from_type)(from_marker) || *sum == (to_type)(to_marker))) \
-            *sum = (to_type)(to_marker);                                                       \
-        else                                                                                   \
-            *sum = (to_type)(*sum + (to_type)value);                                           \
+/* Sums n values of one type into another; a invalid-count value stays a invalid-count value. NAN is the invalid-count value of floating
+ * sums and passes by itself. */
+#define ADD_VALUES(from_type, to_type, has_invalid_value, from_invalid_value, to_invalid_value)                     \
+    for (size_t i = 0; i < n; i++) {                                                                                \
+        from_type value = ((const from_type *)from)[i];                                                             \
+        to_type *sum = &((to_type *)to)[i];                                                                         \
+        if (has_invalid_value && (value == (from_type)(from_invalid_value) || *sum == (to_type)(to_invalid_value))) \
+            *sum = (to_type)(to_invalid_value);                                                                     \
+        else                                                                                                        \
+            *sum = (to_type)(*sum + (to_type)value);                                                                \
     }
 
 static void add_frame(const void *from, ps_dtype from_dtype, size_t n, void *to, ps_dtype to_dtype) {

@@ -14,7 +14,7 @@ bool ps_positions_asked(const ps_reader_options *options);
 /* Puts a reader in front of *reader that shows scan_rows x scan_columns positions, and replaces *reader by it; the new one owns the
  * old. The scan shape comes from options, else from the file. When the numbers do not fit, PS_E_INPUT says all of them, and *reader
  * is left as it was. Sums of repeats are delivered in a type that holds them: uint8 becomes uint16, uint16 uint32, uint32 float64; one
- * marker among the repeats makes the sum a marker. */
+ * invalid-count value among the repeats makes the sum a invalid-count value. */
 ps_code ps_positions_wrap(ps_reader **reader, const ps_reader_options *options, ps_error *error);
 
 /* Refuses the options' scan shape where the file says another one that flyback, repeats, skipped frames or an early end do not account

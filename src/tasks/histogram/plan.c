@@ -35,10 +35,10 @@ static ps_code set_region(ps_histogram_plan *plan, ps_error *error) {
 /* The job's number, else the recordings', else the largest value of an unsigned type. */
 static double choose_saturation(const ps_histogram_plan *plan) {
     double of_file = plan->run.frames[plan->usable[0]].info.saturation;
-    uint32_t marker = ps_dtype_marker(plan->run.dtype);
+    uint32_t invalid_value = ps_dtype_invalid_value(plan->run.dtype);
     if (!isnan(plan->job->histogram.saturation)) return plan->job->histogram.saturation;
     if (of_file > 0) return of_file;
-    return marker ? (double)marker : INFINITY;
+    return invalid_value ? (double)invalid_value : INFINITY;
 }
 
 ps_code ps_histogram_plan_build(const ps_job *job, ps_histogram_plan *plan, ps_error *error) {

@@ -2,7 +2,7 @@
  *
  * An error of the frame's data fails that frame, with its reason in the output, and this rank goes on with the next: what cannot be read
  * (PS_E_INPUT, PS_E_IO, PS_E_HDF5), what these counts, optics and pixels cannot be computed to (PS_E_NUMERIC, PS_E_ARGUMENT, PS_E_JOB), and
- * every code not named below. It is the same for a system made for a whole group and for one made for a frame with markers.
+ * every code not named below. It is the same for a system made for a whole group and for one made for a frame with invalid-count values.
  *
  * An error of the rank ends this rank's work: its frames are given back, the others go on, and a frame that nobody does stays pending.
  * Those are a device that is lost (PS_E_DEVICE, PS_E_BACKEND), a stop (PS_E_INTERRUPTED), and whatever the output returns, PS_E_NUMERIC

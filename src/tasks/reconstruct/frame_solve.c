@@ -10,9 +10,9 @@ typedef struct {
     const ps_job_method *job;
     ps_methods method;
     int64_t n_curve;
-    ps_strength *curve;                 /* [n_curve] the strengths the curves are at */
-    float *phase, *log_amplitude;       /* [job->n_strengths, image] */
-    double *residual, *influence, *gcv; /* [n_curve] */
+    ps_strength *curve;                     /* [n_curve] the strengths the curves are at */
+    float *phase, *log_amplitude;           /* [job->n_strengths, image] */
+    double *residual, *effective_dof, *gcv; /* [n_curve] */
     ps_method_result result;
 } method_buffers;
 
@@ -27,7 +27,7 @@ static void free_method(method_buffers *buffers) {
     free(buffers->phase);
     free(buffers->log_amplitude);
     free(buffers->residual);
-    free(buffers->influence);
+    free(buffers->effective_dof);
     free(buffers->gcv);
 }
 
@@ -45,7 +45,7 @@ static ps_code allocate_method(method_buffers *buffers, const ps_job_method *job
     size_t n_curve = (size_t)buffers->n_curve, n_images = (size_t)job->n_strengths * image;
     PS_GO_ALLOC(error, buffers->curve = malloc(n_curve * sizeof *buffers->curve));
     PS_GO_ALLOC(error, buffers->residual = malloc(n_curve * sizeof(double)));
-    PS_GO_ALLOC(error, buffers->influence = malloc(n_curve * sizeof(double)));
+    PS_GO_ALLOC(error, buffers->effective_dof = malloc(n_curve * sizeof(double)));
     PS_GO_ALLOC(error, buffers->gcv = malloc(n_curve * sizeof(double)));
     PS_GO_ALLOC(error, buffers->phase = malloc(n_images * sizeof(float)));
     if (method == PS_METHOD_COMPLEX) PS_GO_ALLOC(error, buffers->log_amplitude = malloc(n_images * sizeof(float)));
@@ -88,20 +88,20 @@ size_t ps_frame_solver_bytes(const ps_job *job, int64_t image_rows, int64_t imag
 
 /* Curves first, when the strength is to be chosen from them; then the images. */
 static ps_code solve_method(method_buffers *buffers, ps_frame *frame, double n_data, ps_error *error) {
-    ps_solution curves = {.residual = buffers->residual, .influence = buffers->influence};
+    ps_solution curves = {.residual = buffers->residual, .effective_dof = buffers->effective_dof};
     ps_solution images = {.phase_f32 = buffers->phase, .log_amplitude_f32 = buffers->log_amplitude};
     if (!buffers->job->automatic) {
         images.residual = buffers->residual;
-        images.influence = buffers->influence;
+        images.effective_dof = buffers->effective_dof;
         curves = images;
     }
     PS_TRY(ps_system_solve(frame, buffers->method, buffers->n_curve, buffers->curve, &curves, error));
-    int64_t least = ps_curve_gcv(buffers->n_curve, buffers->residual, buffers->influence, n_data, buffers->gcv);
+    int64_t least = ps_curve_gcv(buffers->n_curve, buffers->residual, buffers->effective_dof, n_data, buffers->gcv);
     if (buffers->job->automatic) PS_TRY(ps_system_solve(frame, buffers->method, 1, &buffers->curve[least], &images, error));
     buffers->result = (ps_method_result){.phase = buffers->phase,
                                          .log_amplitude = buffers->log_amplitude,
                                          .residual = buffers->residual,
-                                         .influence = buffers->influence,
+                                         .effective_dof = buffers->effective_dof,
                                          .gcv = buffers->gcv,
                                          .chosen_strength = buffers->curve[least].phase};
     return PS_OK;
@@ -111,7 +111,7 @@ ps_code ps_frame_solve(ps_frame_solver *solver, ps_frame *frame, double n_data, 
     const ps_job *job = solver->job;
     double begin_s = ps_seconds();
     result->ssb_loss = NAN;
-    if (job->phase.enabled || job->complex_.enabled) PS_TRY(ps_frame_power(frame, &result->power, error));
+    if (job->phase.enabled || job->complex_.enabled) PS_TRY(ps_frame_data_norm(frame, &result->data_norm, error));
     if (job->phase.enabled) PS_TRY(solve_method(&solver->phase, frame, n_data, error));
     if (job->complex_.enabled) PS_TRY(solve_method(&solver->complex_, frame, n_data, error));
     result->phase = job->phase.enabled ? &solver->phase.result : NULL;

@@ -23,7 +23,7 @@ typedef struct {
     int64_t work_item, frame;
     ps_frame *counts;   /* NULL once dealt with, or not yet loaded */
     double *mean;       /* [n_active] of the system it was loaded into */
-    uint8_t *extra_bad; /* [detector pixels] where it holds markers, or is hot or dead in this frame only; NULL: nowhere */
+    uint8_t *extra_bad; /* [detector pixels] where it holds invalid-count values, or is hot or dead in this frame only; NULL: nowhere */
     int64_t n_excluded;
     uint8_t *odd; /* [positions] ps_pattern_kind, once looked at; NULL: every pattern is good */
     char *note;   /* on what was filled; NULL: nothing */
@@ -210,14 +210,14 @@ static ps_code put_chunks(worker *w, item *it, ps_error *error) {
         if (end) return PS_OK;
         if (ps_stop_wanted()) return PS_FAIL(error, PS_E_INTERRUPTED, "%s", ps_stop_reason());
         double begin_s = ps_seconds();
-        ps_code code = ps_frame_put(it->counts, chunk.first_position, chunk.n_positions, chunk.counts, error);
+        ps_code code = ps_frame_upload(it->counts, chunk.first_position, chunk.n_positions, chunk.counts, error);
         it->seconds[PS_STAGE_PUT] += ps_seconds() - begin_s;
         ps_loader_release(w->work->loader);
         PS_TRY(code);
     }
 }
 
-static ps_code note_markers(const worker *w, item *it, const ps_plan *plan, const int64_t *n_marked, ps_error *error) {
+static ps_code note_invalid_values(const worker *w, item *it, const ps_plan *plan, const int64_t *n_marked, ps_error *error) {
     for (int64_t i = 0; i < plan->desc.n_active; i++)
         if (n_marked[i] > 0) PS_TRY(exclude(w, it, plan->desc.active[i], error));
     return PS_OK;
@@ -258,7 +258,8 @@ static ps_code look_at_patterns(worker *w, item *it, ps_error *error) {
     return PS_OK;
 }
 
-/* Counts into the system, then mean, markers and dose. A frame with markers keeps extra_bad and is to be loaded again without them. */
+/* Counts into the system, then mean, invalid-count values and dose. A frame with invalid-count values keeps extra_bad and is to be loaded
+ * again without them. */
 static ps_code load_item(worker *w, item *it, ps_prepared_system *prepared, ps_error *error) {
     ps_code code = PS_OK;
     const ps_plan *plan = prepared->plan;
@@ -272,8 +273,8 @@ static ps_code load_item(worker *w, item *it, ps_prepared_system *prepared, ps_e
         PS_GO(look_at_patterns(w, it, error));
         if (it->odd) PS_GO(put_recording(w, it, prepared, error));
     }
-    PS_GO(ps_frame_means(it->counts, it->mean, n_marked, error));
-    PS_GO(note_markers(w, it, plan, n_marked, error));
+    PS_GO(ps_frame_mean_counts(it->counts, it->mean, n_marked, error));
+    PS_GO(note_invalid_values(w, it, plan, n_marked, error));
     if (it->n_excluded == n_before) PS_GO(ps_plan_dose(plan, it->mean, n_marked, &it->dose, error));
 done:
     free(n_marked);
@@ -433,7 +434,7 @@ static ps_code exclude_own(const worker *w, item *it, const ps_plan *plan, ps_er
     return PS_OK;
 }
 
-/* Loads frames into their group's system; *ready: those without markers. */
+/* Loads frames into their group's system; *ready: those without invalid-count values. */
 static ps_code load_all(worker *w, item *const *items, int64_t n, ps_prepared_system *prepared, item **ready, int64_t *n_ready,
                         ps_error *error) {
     *n_ready = 0;

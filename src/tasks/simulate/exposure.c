@@ -28,9 +28,10 @@ static void round_means(const float *mean, int64_t n, uint32_t *counts) {
     for (int64_t i = 0; i < n; i++) counts[i] = mean[i] < 4294967040.0f ? (uint32_t)(mean[i] + 0.5f) : UINT32_MAX;
 }
 
-/* Narrows counts to the dtype. Returns the first position whose count reaches the type's largest value, which is its marker; or -1. */
+/* Narrows counts to the dtype. Returns the first position whose count reaches the type's largest value, which is its invalid-count value;
+ * or -1. */
 static int64_t narrow(const uint32_t *drawn, int64_t n, ps_dtype dtype, void *counts) {
-    uint32_t largest = 0, marker = ps_dtype_marker(dtype);
+    uint32_t largest = 0, invalid_value = ps_dtype_invalid_value(dtype);
     for (int64_t i = 0; i < n; i++) largest = drawn[i] > largest ? drawn[i] : largest;
     switch (dtype) {
     case PS_U8:
@@ -42,9 +43,9 @@ static int64_t narrow(const uint32_t *drawn, int64_t n, ps_dtype dtype, void *co
     default:
         for (int64_t i = 0; i < n; i++) ((uint32_t *)counts)[i] = drawn[i];
     }
-    if (largest < marker) return -1;
+    if (largest < invalid_value) return -1;
     int64_t first = 0;
-    while (drawn[first] < marker) first++;
+    while (drawn[first] < invalid_value) first++;
     return first;
 }
 
@@ -71,7 +72,7 @@ static ps_code report_overflow(const exposure *e, const overflow *at, ps_error *
                    ") has %s%" PRIu32 " counts, but %s holds at most %" PRIu32 ": choose a wider dtype or a lower dose_per_position",
                    e->frame, at->position / job->scan_columns, at->position % job->scan_columns, at->pixel / job->detector_columns,
                    at->pixel % job->detector_columns, at->count == UINT32_MAX ? "at least " : "", at->count, ps_dtype_name(job->dtype),
-                   ps_dtype_marker(job->dtype) - 1);
+                   ps_dtype_invalid_value(job->dtype) - 1);
 }
 
 static ps_code expose_group(const exposure *e, int64_t first, int64_t n_pixels, ps_error *error) {

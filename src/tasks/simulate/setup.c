@@ -136,7 +136,7 @@ static ps_code set_scale(ps_simulate_setup *setup, ps_error *error) {
     if (setup->job->dose_per_position > 0.0)
         setup->counts_per_unit = setup->job->dose_per_position / sum;
     else
-        setup->counts_per_unit = fmin(floor((double)ps_dtype_marker(setup->job->dtype) / 4.0), 4194304.0);
+        setup->counts_per_unit = fmin(floor((double)ps_dtype_invalid_value(setup->job->dtype) / 4.0), 4194304.0);
     return PS_OK;
 }
 
