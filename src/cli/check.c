@@ -137,10 +137,7 @@ static ps_code check_output(ps_check_report *report, ps_error *error) {
 
 /* Images, and the few numbers that go with each. */
 static int64_t reconstruct_bytes(const ps_check_report *report) {
-    const ps_job *job = &report->job;
-    int64_t images = job->ssb_enabled ? 1 : 0;
-    if (job->phase.enabled) images += job->phase.n_strengths;
-    if (job->complex_.enabled) images += 2 * job->complex_.n_strengths;
+    int64_t images = ps_method_set_images(&report->job.methods);
     return report->run.series.n_items * images * report->run.image_rows * report->run.image_columns * (int64_t)sizeof(float);
 }
 

@@ -170,19 +170,10 @@ static void print_group(const ps_run_plan *run, int64_t index) {
     print_aliases(&group->plan);
 }
 
-static void print_method(const char *name, const ps_job_method *method) {
-    if (!method->enabled) return;
+static void print_method(const ps_method_settings *settings) {
     label("");
-    printf("%s: strength ", name);
-    if (method->automatic) printf("chosen per frame by cross-validation");
-    for (int64_t i = 0; !method->automatic && i < method->n_strengths; i++) {
-        const ps_strength *strength = &method->strengths[i];
-        if (strength->amplitude == strength->phase)
-            printf("%s%g", i ? ", " : "", strength->phase);
-        else
-            printf("%s(amplitude %g, phase %g)", i ? ", " : "", strength->amplitude, strength->phase);
-    }
-    if (isfinite(method->smoothness_inv_A)) printf("; smoothness %g 1/A", method->smoothness_inv_A);
+    printf("%s: ", settings->method->name);
+    settings->method->describe(settings, stdout);
     printf("\n");
 }
 
@@ -190,9 +181,7 @@ static void print_methods(const ps_check_report *report) {
     const ps_job *job = &report->job;
     label("methods");
     printf("weights %s\n", job->weights == PS_WEIGHTS_POISSON ? "poisson" : "uniform");
-    if (job->ssb_enabled) printf("%*s ssb: estimator %s\n", LABEL_WIDTH, "", job->ssb_estimator == PS_SSB_PHASE ? "phase" : "wave");
-    print_method("phase", &job->phase);
-    print_method("complex", &job->complex_);
+    for (int64_t i = 0; i < job->methods.n; i++) print_method(&job->methods.items[i]);
     label("images");
     printf("%" PRId64 " x %" PRId64 ", step %.4g x %.4g A (upsampling %" PRId64 ", %s)\n", report->run.image_rows,
            report->run.image_columns, report->run.image_step_A[0], report->run.image_step_A[1], report->run.upsampling,

@@ -25,21 +25,21 @@ static ps_code pack_aliases(const ps_system_desc *full, ps_frequency *entries, i
     size_t each = (size_t)(total ? total : 1);
     double *reals = malloc(each * (4 * sizeof(double) + 2 * sizeof(int32_t)));
     if (!reals) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate a sample of aliases");
-    double *q_row = reals, *q_column = q_row + each, *phase = q_column + each, *complex_ = phase + each;
-    int32_t *row = (int32_t *)(complex_ + each), *column = row + each;
+    double *q_row = reals, *q_column = q_row + each, *phase = q_column + each, *both = phase + each;
+    int32_t *row = (int32_t *)(both + each), *column = row + each;
     for (int64_t i = 0, to = 0; i < n; i++) {
         for (int64_t a = entries[i].first_alias; a < entries[i].first_alias + entries[i].n_aliases; a++, to++) {
             q_row[to] = full->q_row[a];
             q_column[to] = full->q_column[a];
             phase[to] = full->prior_phase[a];
-            complex_[to] = full->prior_complex[a];
+            both[to] = full->prior_complex[a];
             row[to] = full->fine_row[a];
             column[to] = full->fine_column[a];
         }
         entries[i].first_alias = to - entries[i].n_aliases;
     }
     sample->n_aliases = total;
-    sample->q_row = q_row, sample->q_column = q_column, sample->prior_phase = phase, sample->prior_complex = complex_;
+    sample->q_row = q_row, sample->q_column = q_column, sample->prior_phase = phase, sample->prior_complex = both;
     sample->fine_row = row, sample->fine_column = column;
     *block = reals;
     return PS_OK;
@@ -56,44 +56,67 @@ static ps_code time_prepare(ps_backend *backend, const ps_system_desc *sample, p
     return code;
 }
 
-/* One frame of made-up counts through a system of few pixels and frequencies: putting, transforming, all images. */
-static ps_code time_frame(const ps_check_report *report, ps_backend *backend, const ps_system_desc *sample, double *reduce_s,
-                          double *images_s, ps_error *error) {
-    const ps_job *job = &report->job;
-    ps_methods methods = ps_job_methods(job);
+/* Of one frame. */
+typedef struct {
+    double reduce_s, images_s;
+    double images_by_pixel_s; /* the part of images_s that grows with the number of active pixels */
+} frame_times;
+
+/* Every method at one of its strengths, counted as often as it has strengths. */
+static ps_code time_methods(const ps_method_set *methods, ps_frame *frame, int64_t image, double n_data, frame_times *times,
+                            ps_error *error) {
     ps_code code = PS_OK;
-    ps_system *system = NULL;
-    ps_frame *frame = NULL;
-    size_t n_pixels = (size_t)(sample->detector_rows * sample->detector_columns),
-           image = (size_t)(report->run.image_rows * report->run.image_columns);
+    ps_method_set one = *methods; /* its strengths are borrowed */
+    ps_method_results results;
+    for (int64_t i = 0; i < one.n; i++) one.items[i].n_strengths = one.items[i].n_strengths > 0;
+    PS_TRY(ps_method_results_create(&one, image, &results, error));
+    for (int64_t i = 0; i < one.n; i++) {
+        const ps_method_settings *settings = &one.items[i];
+        int64_t n = methods->items[i].n_strengths > 1 ? methods->items[i].n_strengths : 1;
+        double begin_s = ps_seconds();
+        PS_GO(ps_method_solve(settings, frame, n_data, results.values[i], error));
+        double took_s = (double)n * (ps_seconds() - begin_s);
+        times->images_s += took_s;
+        if (settings->method->images_every_pixel && settings->method->images_every_pixel(settings)) times->images_by_pixel_s += took_s;
+    }
+done:
+    ps_method_results_free(&results);
+    return code;
+}
+
+static ps_code put_counts(ps_frame *frame, const ps_system_desc *sample, ps_error *error) {
+    ps_code code = PS_OK;
+    size_t n_pixels = (size_t)(sample->detector_rows * sample->detector_columns);
     uint8_t *pattern = malloc(n_pixels);
-    float *images = malloc(2 * image * sizeof *images);
     PS_GO_ALLOC(error, pattern);
-    PS_GO_ALLOC(error, images);
-    PS_GO(ps_system_create(backend, sample, methods, &system, error));
-    if (methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX)) PS_GO(ps_system_prepare(system, error));
-    PS_GO(ps_frame_create(system, PS_U8, &frame, error));
     for (int64_t position = 0; position < sample->scan_rows * sample->scan_columns; position++) {
         memset(pattern, (int)(1 + position * 7 % 13), n_pixels);
         PS_GO(ps_frame_upload(frame, position, 1, pattern, error));
     }
-    double begin_s = ps_seconds(), dose = 7;
+done:
+    free(pattern);
+    return code;
+}
+
+/* One frame of made-up counts through a system of few pixels and frequencies: putting, transforming, all images. */
+static ps_code time_frame(const ps_check_report *report, ps_backend *backend, const ps_system_desc *sample, frame_times *times,
+                          ps_error *error) {
+    const ps_method_set *methods = &report->job.methods;
+    ps_code code = PS_OK;
+    ps_system *system = NULL;
+    ps_frame *frame = NULL;
+    double n_data = (double)sample->n_active * (double)(sample->scan_rows * sample->scan_columns - 1), dose = 7;
+    PS_GO(ps_system_create(backend, sample, ps_method_set_bits(methods), &system, error));
+    if (ps_method_set_needs_normal(methods)) PS_GO(ps_system_prepare(system, error));
+    PS_GO(ps_frame_create(system, PS_U8, &frame, error));
+    PS_GO(put_counts(frame, sample, error));
+    double begin_s = ps_seconds();
     PS_GO(ps_frame_reduce(&frame, 1, &dose, error));
-    *reduce_s = ps_seconds() - begin_s;
-    begin_s = ps_seconds();
-    const ps_solution phase = {.phase_f32 = images}, both = {.phase_f32 = images, .log_amplitude_f32 = images + image};
-    const ps_strength strength = {0.1, 0.1};
-    for (int64_t i = 0; job->phase.enabled && i < job->phase.n_strengths; i++)
-        PS_GO(ps_system_solve(frame, PS_METHOD_PHASE, 1, &strength, &phase, error));
-    for (int64_t i = 0; job->complex_.enabled && i < job->complex_.n_strengths; i++)
-        PS_GO(ps_system_solve(frame, PS_METHOD_COMPLEX, 1, &strength, &both, error));
-    if (job->ssb_enabled) PS_GO(ps_frame_ssb(frame, job->ssb_estimator, images, NULL, NULL, error));
-    *images_s = ps_seconds() - begin_s;
+    times->reduce_s = ps_seconds() - begin_s;
+    PS_GO(time_methods(methods, frame, report->run.image_rows * report->run.image_columns, n_data, times, error));
 done:
     ps_frame_destroy(frame);
     ps_system_destroy(system);
-    free(images);
-    free(pattern);
     return code;
 }
 
@@ -110,24 +133,23 @@ static ps_code sample_group(ps_check_report *report, ps_backend *backend, const 
     ps_frequency entries[SAMPLE_FREQUENCIES + 1];
     ps_system_desc sample = *full;
     void *block = NULL;
-    double prepare_s = 0, reduce_s = 0, images_s = 0;
-    ps_methods methods = ps_job_methods(&report->job);
+    double prepare_s = 0;
+    frame_times times = {0};
+    ps_methods prepared = ps_method_set_bits(&report->job.methods) & PS_METHODS_PREPARED;
     sample.n_frequencies = spread_frequencies(full, entries);
     sample.frequencies = entries;
     PS_TRY(pack_aliases(full, entries, sample.n_frequencies, &sample, &block, error));
     ps_system_desc few = few_pixels(&sample);
-    ps_code code = methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX)
-                       ? time_prepare(backend, &sample, methods & ~(ps_methods)PS_METHOD_SSB, &prepare_s, error)
-                       : PS_OK;
-    if (code == PS_OK) code = time_frame(report, backend, &few, &reduce_s, &images_s, error);
+    ps_code code = prepared ? time_prepare(backend, &sample, prepared, &prepare_s, error) : PS_OK;
+    if (code == PS_OK) code = time_frame(report, backend, &few, &times, error);
     free(block);
     PS_TRY(code);
     double more_frequencies = (double)(full->n_frequencies - 1) / (double)(sample.n_frequencies - 1);
     double more_pixels = (double)full->n_active / (double)few.n_active;
     report->prepare_seconds = prepare_s * more_frequencies;
-    /* Forming b evaluates what forming N does; the phase estimator images every pixel. */
-    report->frame_seconds = report->prepare_seconds + reduce_s * more_pixels + images_s;
-    if (report->job.ssb_enabled && report->job.ssb_estimator == PS_SSB_PHASE) report->frame_seconds += images_s * (more_pixels - 1);
+    /* Forming b evaluates what forming N does. */
+    report->frame_seconds =
+        report->prepare_seconds + times.reduce_s * more_pixels + times.images_s + times.images_by_pixel_s * (more_pixels - 1);
     return PS_OK;
 }
 

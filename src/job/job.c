@@ -88,7 +88,7 @@ static ps_code read_reconstruct(const ps_json *root, ps_job *job, ps_error *erro
     PS_TRY(ps_json_choice(&form, forms, COUNT(forms), &published, error));
     job->weights = (ps_weights)choice;
     job->mirrored_probe = published == 1;
-    return ps_job_read_methods(&methods, job, error);
+    return ps_method_set_parse(&methods, &job->methods, error);
 }
 
 static ps_code read_entries(const ps_json *root, ps_job *job, ps_error *error) {
@@ -111,7 +111,7 @@ static ps_code read_entries(const ps_json *root, ps_job *job, ps_error *error) {
 static ps_code parse(const char *text, size_t bytes, const char *what, const char *base_directory, const char *const *settings,
                      int64_t n_settings, ps_job *job, ps_error *error) {
     ps_code code = PS_OK;
-    *job = (ps_job){.phase.smoothness_inv_A = INFINITY, .complex_.smoothness_inv_A = INFINITY};
+    *job = (ps_job){0};
     PS_GO_ALLOC(error, job->text = strdup(text));
     PS_GO_ALLOC(error, job->base_directory = strcmp(base_directory, ".") == 0 ? getcwd(NULL, 0) : ps_path_resolve(".", base_directory));
     PS_GO(ps_json_parse(text, bytes, what, &job->json, error));
@@ -153,8 +153,7 @@ void ps_job_free(ps_job *job) {
     free(job->series.files);
     free(job->series.mask_file);
     free(job->optics.path);
-    free(job->phase.strengths);
-    free(job->complex_.strengths);
+    ps_method_set_free(&job->methods);
     free(job->output_file);
     free(job->backend);
     free(job->simulate.output_master);

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "kernels/backend.h"
+#include "method/method.h"
 
 typedef enum { PS_TASK_RECONSTRUCT, PS_TASK_SIMULATE, PS_TASK_HISTOGRAM } ps_task;
 typedef enum { PS_WEIGHTS_UNIFORM, PS_WEIGHTS_POISSON } ps_weights;
@@ -30,14 +31,6 @@ typedef struct {
     double hot_sigma;  /* 0: no search */
     bool verify_whole; /* verify "whole": files are told apart by all of their content, not by samples of it */
 } ps_job_series;
-
-typedef struct {
-    bool enabled;
-    bool automatic;          /* strength "auto" */
-    int64_t n_strengths;     /* 1 when automatic */
-    ps_strength *strengths;  /* [n_strengths]; unused when automatic */
-    double smoothness_inv_A; /* INFINITY: prior 1 */
-} ps_job_method;
 
 typedef enum { PS_OPTICS_INLINE, PS_OPTICS_FILE, PS_OPTICS_PER_FRAME } ps_optics_source;
 
@@ -96,9 +89,7 @@ typedef struct {
     int64_t upsampling; /* 0: auto */
     ps_weights weights;
     bool mirrored_probe; /* probe_form "published": P(q-k), for comparison with published packages only */
-    bool ssb_enabled;
-    ps_ssb_estimator ssb_estimator;
-    ps_job_method phase, complex_;
+    ps_method_set methods;
     char *output_file; /* absolute */
     char *backend;     /* "auto", "cpu", "cuda", "cuda:N" */
     ps_precision precision;

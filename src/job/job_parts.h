@@ -10,7 +10,6 @@ ps_code ps_job_apply_setting(cJSON *json, const char *setting, ps_error *error);
 
 ps_code ps_job_read_series(const ps_json *place, const char *base_directory, ps_job_series *series, ps_error *error);
 ps_code ps_job_read_optics(const ps_json *place, const char *base_directory, bool has_recordings, ps_job_optics *optics, ps_error *error);
-ps_code ps_job_read_methods(const ps_json *place, ps_job *job, ps_error *error);
 ps_code ps_job_read_compute(const ps_json *place, ps_job *job, ps_error *error);
 ps_code ps_job_read_histogram(const ps_json *place, const char *base_directory, ps_job_histogram *histogram, ps_error *error);
 ps_code ps_job_read_simulate(const ps_json *place, const char *base_directory, ps_job_simulate *simulate, ps_error *error);

@@ -159,10 +159,9 @@ static ps_code build_plan(const ps_job *job, const ps_run_plan *plan, const ps_r
                                .detector_rows = plan->detector_rows,
                                .detector_columns = plan->detector_columns,
                                .upsampling = plan->upsampling,
-                               .smoothness_phase_inv_A = job->phase.smoothness_inv_A,
-                               .smoothness_complex_inv_A = job->complex_.smoothness_inv_A,
                                .bad = group->bad,
                                .mirrored_probe = job->mirrored_probe};
+    ps_method_set_plan(&job->methods, &options);
     ps_code code = ps_plan_build(&group->optics, &options, built, error);
     if (code != PS_OK) ps_error_prefix(error, "%s", ps_run_plan_group_name(group));
     return code;

@@ -79,8 +79,3 @@ ps_reader_options ps_job_reader_options(const ps_job *job) {
                                .saturation = series->saturation,
                                .exclude_invalid = job->task == PS_TASK_RECONSTRUCT};
 }
-
-ps_methods ps_job_methods(const ps_job *job) {
-    return (job->phase.enabled ? PS_METHOD_PHASE : 0u) | (job->complex_.enabled ? PS_METHOD_COMPLEX : 0u) |
-           (job->ssb_enabled ? PS_METHOD_SSB : 0u);
-}

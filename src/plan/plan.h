@@ -134,7 +134,4 @@ ps_code ps_run_group_set_dead(const ps_job *job, ps_run_plan *plan, int64_t grou
 
 enum { PS_MOST_FRAMES_PER_BATCH = 8 }; /* how many at most share one evaluation of the transfer */
 
-/* PS_METHOD_* bits of what the job asks for. */
-ps_methods ps_job_methods(const ps_job *job);
-
 #endif

@@ -19,13 +19,10 @@ enum { SMALLEST_SIDE = 256, MOST_SWEEP_FRAMES = 12, MOST_RANGE_FRAMES = 32 };
 
 /* One kind of image in the file. */
 typedef struct {
-    const char *dataset, *label, *unit;
-    ps_view_method_id method;
+    char dataset[64]; /* below /entry */
+    const char *label, *unit;
+    const ps_view_method *method;
 } layer;
-static const layer layers[] = {{"phase/phase", "phase", "rad", PS_VIEW_PHASE},
-                               {"complex/phase", "complex-phase", "rad", PS_VIEW_COMPLEX},
-                               {"complex/log_amplitude", "complex-log-amplitude", "", PS_VIEW_COMPLEX},
-                               {"ssb/phase", "ssb", "rad", PS_VIEW_SSB}};
 
 typedef struct {
     ps_view view;
@@ -65,10 +62,6 @@ static void choose_size(session *s) {
     double factor = fmax(1, ceil(SMALLEST_SIDE / fmax(width, height)));
     s->height = (int64_t)fmax(1, round(height * factor));
     s->width = (int64_t)fmax(1, round(width * factor));
-}
-
-static const ps_view_method *method_of(const session *s, const layer *l) {
-    return &s->view.methods[l->method];
 }
 
 /* "strength 0.1", "strength 0.1 (amplitude 0.3)", "automatic strength" or "". */
@@ -139,8 +132,8 @@ static ps_code draw_picture(const session *s, const layer *l, ps_range range, co
 
 static ps_code show_frame(session *s, const layer *l, int64_t frame, int64_t strength, ps_range range, ps_error *error) {
     char label[96], suffix[96], name[96];
-    strength_label(method_of(s, l), strength, label);
-    strength_suffix(method_of(s, l), strength, suffix);
+    strength_label(l->method, strength, label);
+    strength_suffix(l->method, strength, suffix);
     snprintf(name, sizeof name, "%s, frame %lld", l->label, (long long)frame);
     char *path = ps_text_format("%s/%s%s_frame%04lld.png", s->directory, l->label, suffix, (long long)frame);
     if (!path) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a file name");
@@ -169,7 +162,7 @@ static ps_code draw_series(session *s, const layer *l, int64_t strength, ps_rang
     char label[96], name[96], title[256];
     ps_code code = PS_OK;
     int64_t n = s->options->frame >= 0 ? 1 : s->view.n_frames;
-    strength_label(method_of(s, l), strength, label);
+    strength_label(l->method, strength, label);
     snprintf(title, sizeof title, "%s, %s%sgrey from %.3g to %.3g %s", l->label, label, *label ? ", " : "", range.low, range.high, l->unit);
     PS_GO(ps_sheet_create(title, n, s->options->sheet_columns, s->width, s->height, &sheet, error));
     for (int64_t i = 0; i < n; i++) {
@@ -192,7 +185,7 @@ done:
 
 /* Frames down, strengths across. */
 static ps_code draw_sweep(session *s, const layer *l, const ps_range *ranges, ps_error *error) {
-    const ps_view_method *method = method_of(s, l);
+    const ps_view_method *method = l->method;
     ps_sheet sheet = {0};
     char name[96], title[160];
     ps_code code = PS_OK;
@@ -215,13 +208,13 @@ done:
 
 /* The strength shown for the series: the one nearest to what generalized cross-validation chose in most frames' middle. */
 static ps_code representative(session *s, const layer *l, int64_t *strength, ps_error *error) {
-    const ps_view_method *method = method_of(s, l);
+    const ps_view_method *method = l->method;
     char name[64];
     *strength = 0;
     if (method->n_strengths < 2) return PS_OK;
     double *chosen = malloc((size_t)s->view.n_frames * sizeof *chosen);
     if (!chosen) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for chosen strengths");
-    snprintf(name, sizeof name, "%s/chosen_strength", method->name);
+    snprintf(name, sizeof name, "%s/chosen_strength", method->method->name);
     ps_code code = ps_view_numbers(&s->view, name, s->view.n_frames, chosen, error);
     for (int64_t i = 0; i < s->n_frames; i++) chosen[i] = chosen[s->frames[i]];
     qsort(chosen, (size_t)s->n_frames, sizeof *chosen, compare_doubles);
@@ -233,7 +226,7 @@ static ps_code representative(session *s, const layer *l, int64_t *strength, ps_
 }
 
 static ps_code show_layer(session *s, const layer *l, ps_error *error) {
-    const ps_view_method *method = method_of(s, l);
+    const ps_view_method *method = l->method;
     ps_code code = PS_OK;
     int64_t shown;
     ps_range *ranges = calloc((size_t)method->n_strengths, sizeof *ranges);
@@ -253,6 +246,17 @@ done:
     return code;
 }
 
+/* Every image that the file holds of a method. */
+static ps_code show_method(session *s, const ps_view_method *method, ps_error *error) {
+    for (int r = 0; r < method->method->n_results; r++) {
+        const ps_result_desc *result = &method->method->results[r];
+        layer shown = {.label = result->shown_as, .unit = result->unit ? result->unit : "", .method = method};
+        snprintf(shown.dataset, sizeof shown.dataset, "%s/%s", method->method->name, result->name);
+        if (ps_result_is_image(result) && result->shown_as && ps_view_has(&s->view, shown.dataset)) PS_TRY(show_layer(s, &shown, error));
+    }
+    return PS_OK;
+}
+
 /* ---- the whole ---- */
 
 static ps_code make_directory(session *s, const char *path, ps_error *error) {
@@ -266,8 +270,8 @@ static ps_code show_all(session *s, ps_error *error) {
     s->image = malloc((size_t)(s->view.rows * s->view.columns) * sizeof *s->image);
     if (!s->image) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for an image");
     choose_size(s);
-    for (size_t i = 0; i < sizeof layers / sizeof *layers && s->n_frames > 0; i++)
-        if (method_of(s, &layers[i])->present) PS_TRY(show_layer(s, &layers[i], error));
+    for (int i = 0; i < ps_n_methods && s->n_frames > 0; i++)
+        if (s->view.methods[i].present) PS_TRY(show_method(s, &s->view.methods[i], error));
     char *path = ps_text_format("%s/report.html", s->directory);
     if (!path) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a file name");
     ps_code code = ps_report_write(&s->view, &s->pictures, path, error);

@@ -275,9 +275,11 @@ static ps_code add_row_crc(hid_t dataset, const char *name, int64_t frame, uint3
 }
 
 static ps_code frame_crc(const ps_view *view, int64_t frame, uint32_t *crc, ps_error *error) {
+    ps_result_place places[PS_MOST_RESULTS];
+    int n = ps_layout_results(places);
     *crc = 0;
-    for (int i = 0; i < PS_N_RESULTS; i++) {
-        const char *name = ps_result_name((ps_result)i);
+    for (int i = 0; i < n; i++) {
+        const char *name = places[i].name;
         if (!ps_view_has(view, name)) continue;
         hid_t dataset = H5Dopen2(view->entry, name, H5P_DEFAULT);
         if (dataset < 0) return ps_h5_fail(error, "cannot open %s", name);

@@ -139,18 +139,18 @@ static bool is_automatic(const ps_view *view, const char *method) {
     return H5Aexists_by_name(view->entry, name, "long_name", H5P_DEFAULT) > 0;
 }
 
-static ps_code load_method(ps_view *view, ps_view_method_id id, ps_error *error) {
-    static const char *const names[] = {"phase", "complex", "ssb"};
-    ps_view_method *method = &view->methods[id];
+static ps_code load_method(ps_view *view, int index, ps_error *error) {
+    ps_view_method *method = &view->methods[index];
+    const char *name = ps_method_table[index]->name;
     int64_t n;
-    method->name = names[id];
-    method->present = ps_view_has(view, names[id]);
+    method->method = ps_method_table[index];
+    method->present = ps_view_has(view, name);
     method->n_strengths = 1;
-    if (!method->present || id == PS_VIEW_SSB) return PS_OK;
-    method->automatic = is_automatic(view, names[id]);
-    PS_TRY(load_axis(view, names[id], "strength", &method->n_strengths, &method->strengths, error));
-    PS_TRY(load_axis(view, names[id], "curve_strength", &method->n_curve, &method->curve_strengths, error));
-    return id == PS_VIEW_COMPLEX ? load_axis(view, names[id], "strength_amplitude", &n, &method->amplitudes, error) : PS_OK;
+    if (!method->present || method->method->results[0].axes != PS_RESULT_IMAGE_SWEEP) return PS_OK;
+    method->automatic = is_automatic(view, name);
+    PS_TRY(load_axis(view, name, "strength", &method->n_strengths, &method->strengths, error));
+    PS_TRY(load_axis(view, name, "curve_strength", &method->n_curve, &method->curve_strengths, error));
+    return method->method->has_amplitudes ? load_axis(view, name, "strength_amplitude", &n, &method->amplitudes, error) : PS_OK;
 }
 
 static ps_code load_states(ps_view *view, ps_error *error) {
@@ -169,7 +169,10 @@ static ps_code load_states(ps_view *view, ps_error *error) {
 
 /* Rows, columns and the step of images from the axes of any method. */
 static ps_code load_image_axes(ps_view *view, ps_error *error) {
-    const char *method = view->methods[0].present ? "phase" : view->methods[1].present ? "complex" : "ssb";
+    int at = 0;
+    while (at < ps_n_methods && !view->methods[at].present) at++;
+    if (at == ps_n_methods) return PS_FAIL(error, PS_E_HDF5, "%s: /entry holds no group of a method that this version knows", view->path);
+    const char *method = view->methods[at].method->name;
     int64_t *sizes[] = {&view->rows, &view->columns};
     const char *const axes[] = {"row", "column"};
     for (int axis = 0; axis < 2; axis++) {
@@ -196,7 +199,7 @@ ps_code ps_view_open(const char *path, ps_view *view, ps_error *error) {
         goto done;
     }
     PS_GO(load_states(view, error));
-    for (int id = 0; id < PS_VIEW_N_METHODS; id++) PS_GO(load_method(view, (ps_view_method_id)id, error));
+    for (int i = 0; i < ps_n_methods; i++) PS_GO(load_method(view, i, error));
     if (!ps_view_has(view, "histogram")) PS_GO(load_image_axes(view, error));
     view->n_optics = count_groups(view, "optics", 0);
     view->n_processes = count_groups(view, "process", 1);
@@ -206,10 +209,10 @@ done:
 }
 
 void ps_view_close(ps_view *view) {
-    for (int id = 0; id < PS_VIEW_N_METHODS; id++) {
-        free(view->methods[id].strengths);
-        free(view->methods[id].amplitudes);
-        free(view->methods[id].curve_strengths);
+    for (int i = 0; i < ps_n_methods; i++) {
+        free(view->methods[i].strengths);
+        free(view->methods[i].amplitudes);
+        free(view->methods[i].curve_strengths);
     }
     ps_h5_close(&view->entry);
     if (view->file >= 0) H5Fclose(view->file);

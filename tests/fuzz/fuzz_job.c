@@ -16,8 +16,8 @@ static void check(bool holds) {
     if (!holds) abort();
 }
 
-static void check_method(const ps_job_method *method) {
-    if (!method->enabled) return;
+static void check_method(const ps_method_settings *method) {
+    if (!method->has_strengths) return;
     check(method->n_strengths >= 1 && method->strengths && method->smoothness_inv_A > 0);
     for (int64_t i = 0; !method->automatic && i < method->n_strengths; i++)
         check(method->strengths[i].phase > 0 && method->strengths[i].amplitude > 0 && isfinite(method->strengths[i].phase));
@@ -48,8 +48,7 @@ static void check_job(const ps_job *job) {
     }
     check_series(&job->series);
     check(job->output_file && job->output_file[0] == '/');
-    check_method(&job->phase);
-    check_method(&job->complex_);
+    for (int64_t i = 0; i < job->methods.n; i++) check_method(&job->methods.items[i]);
     if (job->task == PS_TASK_HISTOGRAM) check_histogram(&job->histogram);
 }
 
@@ -57,7 +56,7 @@ static void parse_again(const ps_job *job) {
     ps_job again;
     check(ps_job_parse(job->effective_text, "/base", NULL, 0, &again, NULL) == PS_OK);
     check(strcmp(again.effective_text, job->effective_text) == 0 && again.task == job->task);
-    check(again.series.n_files == job->series.n_files && again.phase.n_strengths == job->phase.n_strengths);
+    check(again.series.n_files == job->series.n_files && again.methods.n == job->methods.n);
     ps_job_free(&again);
 }
 

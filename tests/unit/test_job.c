@@ -36,6 +36,12 @@ static void accept(const char *text, ps_job *job) {
     accept_with(text, NULL, job);
 }
 
+static const ps_method_settings *method(const ps_job *job, const char *name) {
+    const ps_method_settings *settings = ps_method_set_find(&job->methods, name);
+    assert_non_null(settings);
+    return settings;
+}
+
 static void assert_refused_with(const char *text, const char *setting, const char *first, const char *second) {
     ps_job job;
     ps_error error = {0};
@@ -141,9 +147,10 @@ static void defaults_are_as_documented(void **state) {
     assert_true(job.memory_budget_GiB == 0.0);
     assert_int_equal(job.n_threads, 0);
     assert_false(job.mirrored_probe);
-    assert_true(job.ssb_enabled && !job.phase.enabled && !job.complex_.enabled);
-    assert_int_equal(job.ssb_estimator, PS_SSB_WAVE);
-    assert_true(isinf(job.phase.smoothness_inv_A) && isinf(job.complex_.smoothness_inv_A));
+    assert_int_equal(job.methods.n, 1);
+    assert_string_equal(job.methods.items[0].method->name, "ssb");
+    assert_int_equal(job.methods.items[0].choice, PS_SSB_WAVE);
+    assert_true(isinf(job.methods.items[0].smoothness_inv_A));
     assert_string_equal(job.output_file, "/base/out.h5");
     assert_int_equal(job.optics.source, PS_OPTICS_INLINE);
     ps_job_free(&job);
@@ -177,12 +184,12 @@ static void every_entry_is_read(void **state) {
     assert_int_equal(job.upsampling, 4);
     assert_int_equal(job.weights, PS_WEIGHTS_POISSON);
     assert_true(job.mirrored_probe);
-    assert_int_equal(job.ssb_estimator, PS_SSB_PHASE);
-    assert_int_equal(job.phase.n_strengths, 2);
-    assert_true(job.phase.strengths[0].phase == 0.03 && job.phase.smoothness_inv_A == 1.5);
-    assert_true(job.complex_.strengths[0].amplitude == 0.3 && job.complex_.strengths[0].phase == 0.1);
-    assert_true(job.complex_.strengths[1].amplitude == 2.0 && job.complex_.strengths[1].phase == 2.0);
-    assert_true(isinf(job.complex_.smoothness_inv_A));
+    assert_int_equal(method(&job, "ssb")->choice, PS_SSB_PHASE);
+    assert_int_equal(method(&job, "phase")->n_strengths, 2);
+    assert_true(method(&job, "phase")->strengths[0].phase == 0.03 && method(&job, "phase")->smoothness_inv_A == 1.5);
+    assert_true(method(&job, "complex")->strengths[0].amplitude == 0.3 && method(&job, "complex")->strengths[0].phase == 0.1);
+    assert_true(method(&job, "complex")->strengths[1].amplitude == 2.0 && method(&job, "complex")->strengths[1].phase == 2.0);
+    assert_true(isinf(method(&job, "complex")->smoothness_inv_A));
     assert_string_equal(job.output_file, "/abs/out.h5");
     assert_string_equal(job.backend, "cuda:1");
     assert_true(job.memory_budget_GiB == 2.5);
@@ -194,10 +201,10 @@ static void strengths_come_in_three_forms(void **state) {
     (void)state;
     ps_job job;
     accept(METHODS("{\"phase\":{\"strength\":0.1},\"complex\":{\"strength\":\"auto\"}}"), &job);
-    assert_int_equal(job.phase.n_strengths, 1);
-    assert_false(job.phase.automatic);
-    assert_true(job.complex_.automatic);
-    assert_int_equal(job.complex_.n_strengths, 1);
+    assert_int_equal(method(&job, "phase")->n_strengths, 1);
+    assert_false(method(&job, "phase")->automatic);
+    assert_true(method(&job, "complex")->automatic);
+    assert_int_equal(method(&job, "complex")->n_strengths, 1);
     ps_job_free(&job);
     assert_refused(METHODS("{\"phase\":{\"strength\":0}}"), "/methods/phase/strength: found 0", "above 0");
     assert_refused(METHODS("{\"phase\":{\"strength\":[0.1,-1]}}"), "/methods/phase/strength/1: found -1", "above 0");
@@ -248,7 +255,7 @@ static void settings_override(void **state) {
     (void)state;
     ps_job job;
     accept_with(JOB(""), "methods.phase.strength=[0.1,0.2]", &job);
-    assert_int_equal(job.phase.n_strengths, 2);
+    assert_int_equal(method(&job, "phase")->n_strengths, 2);
     assert_non_null(strstr(job.effective_text, "[0.1,0.2]"));
     assert_null(strstr(job.text, "[0.1,0.2]"));
     ps_job_free(&job);

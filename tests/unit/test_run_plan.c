@@ -147,7 +147,7 @@ static void one_optics_is_one_group(void **state) {
     assert_non_null(plan.groups[0].plan.desc.frequencies);
     ps_run_group_close(&plan, 0);
     assert_null(plan.groups[0].plan.desc.frequencies);
-    assert_int_equal(ps_job_methods(&job), PS_METHOD_PHASE);
+    assert_int_equal(ps_method_set_bits(&job.methods), PS_METHOD_PHASE);
     release(&job, &plan);
 }
 

@@ -10,7 +10,6 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "hdf5/lock.h"
-#include "method/curves.h"
 #include "plan/backend_choice.h"
 #include "plan/file_checks.h"
 #include "plan/first_patterns.h"
@@ -18,7 +17,6 @@
 #include "store/guard.h"
 #include "store/provenance.h"
 #include "store/view.h"
-#include "tasks/reconstruct/frame_solve.h"
 #include "tasks/reconstruct/worker.h"
 
 /* Everything a run holds; one cleanup for all. */
@@ -157,14 +155,12 @@ static void describe_optics(const session *s, ps_output_optics *optics) {
 /* Rank 0: the file, new or as it stands. */
 static ps_code make_output(const session *s, ps_error *error) {
     ps_code code = PS_OK;
-    double curve[PS_N_CURVE_STRENGTHS];
     ps_output_frame_source *frames = calloc((size_t)s->run.series.n_items, sizeof *frames);
     ps_output_optics *optics = calloc((size_t)s->run.n_groups, sizeof *optics);
     PS_GO_ALLOC(error, frames);
     PS_GO_ALLOC(error, optics);
     describe_frames(s, frames);
     describe_optics(s, optics);
-    ps_curve_strengths(curve);
     ps_output_spec spec = {.job = s->job,
                            .n_frames = s->run.series.n_items,
                            .frames = frames,
@@ -173,8 +169,6 @@ static ps_code make_output(const session *s, ps_error *error) {
                            .image_rows = s->run.image_rows,
                            .image_columns = s->run.image_columns,
                            .image_step_A = {s->run.image_step_A[0], s->run.image_step_A[1]},
-                           .n_curve_strengths = PS_N_CURVE_STRENGTHS,
-                           .curve_strengths = curve,
                            .n_notes = s->notes.n,
                            .notes = s->notes.notes};
     if (s->measured)

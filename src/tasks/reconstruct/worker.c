@@ -38,7 +38,7 @@ typedef struct {
 typedef struct {
     const ps_work *work;
     ps_system_cache cache;
-    ps_frame_solver *solver;
+    ps_method_results results; /* of the frame that is solved */
     ps_progress *progress;
     ps_work_summary *summary;
     item batch[MAX_BATCH];
@@ -286,17 +286,14 @@ done:
 static ps_code write_prepared(const worker *w, const ps_prepared_system *prepared, bool *write_failed, ps_error *error) {
     ps_device_info info = {0};
     bool poisson = w->work->job->weights == PS_WEIGHTS_POISSON;
-    ps_output_prepared record = {.weights = prepared->weights,
-                                 .dose = poisson ? prepared->dose : 0,
-                                 .scale_phase = NAN,
-                                 .scale_complex_amplitude = NAN,
-                                 .scale_complex_phase = NAN};
+    const ps_method_set *methods = &w->work->job->methods;
+    ps_output_prepared record = {.weights = prepared->weights, .dose = poisson ? prepared->dose : 0, .methods = methods};
     ps_backend_info(w->work->backend, &info);
     record.backend = w->work->ops->name;
     record.precision = info.precision;
-    if (w->cache.methods & PS_METHOD_PHASE) PS_TRY(ps_system_scales(prepared->system, PS_METHOD_PHASE, NULL, &record.scale_phase, error));
-    if (w->cache.methods & PS_METHOD_COMPLEX)
-        PS_TRY(ps_system_scales(prepared->system, PS_METHOD_COMPLEX, &record.scale_complex_amplitude, &record.scale_complex_phase, error));
+    for (int64_t i = 0; i < methods->n; i++)
+        if (methods->items[i].method->n_scales > 0)
+            PS_TRY(methods->items[i].method->read_scales(prepared->system, record.scales[i], error));
     ps_hdf5_lock();
     ps_code code = ps_output_write_prepared(w->work->output, prepared->group, &record, error);
     ps_hdf5_unlock();
@@ -353,7 +350,7 @@ static ps_code finish(worker *w, item *it, const ps_plan *plan, bool *write_fail
                               .note = note ? note : w->work->note};
     double n_data = (double)plan->desc.n_active * ((double)plan->desc.scan_rows * (double)plan->desc.scan_columns - 1);
     ps_watchdog_beat("solve", (long)it->frame);
-    PS_TRY(ps_frame_solve(w->solver, it->counts, n_data, &result, error));
+    PS_TRY(ps_frame_solve(&w->results, it->counts, n_data, &result, error));
     for (int s = 0; s < PS_N_STAGES; s++) result.seconds[s] += it->seconds[s];
     result.peak_memory_bytes = peak_memory_bytes();
     ps_watchdog_beat("write", (long)it->frame);
@@ -592,7 +589,7 @@ ps_code ps_work_through(const ps_work *work, ps_work_summary *summary, ps_error 
     ps_system_cache_init(&w.cache, work->job, work->run, work->measured, work->group_mean, work->backend);
     w.cache.two_systems = work->two_systems;
     if (work->cluster->rank == 0) w.progress = ps_progress_begin("reconstructing", work->n_work_items, 10);
-    ps_code code = ps_frame_solver_create(work->job, work->run->image_rows, work->run->image_columns, &w.solver, &reason);
+    ps_code code = ps_method_results_create(&work->job->methods, work->run->image_rows * work->run->image_columns, &w.results, &reason);
     if (code == PS_OK) code = work_loop(&w, &reason);
     ps_attempts_give_up(work->attempts, code != PS_E_DEVICE && code != PS_E_BACKEND && code != PS_E_MEMORY, &ignored);
     if (code != PS_OK) end_early(&w, code, &reason);
@@ -600,7 +597,7 @@ ps_code ps_work_through(const ps_work *work, ps_work_summary *summary, ps_error 
     for (int64_t i = 0; i < w.n_batch; i++) forget_item(&w.batch[i]);
     ps_loader_cancel(work->loader);
     ps_progress_end(w.progress);
-    ps_frame_solver_destroy(w.solver);
+    ps_method_results_free(&w.results);
     ps_system_cache_free(&w.cache);
     return code;
 }
