@@ -11,7 +11,8 @@ enum { PS_REGULARISED_RESIDUAL, PS_REGULARISED_EFFECTIVE_DOF, PS_REGULARISED_GCV
      .axes = PS_RESULT_CURVE,                                                                                       \
      .long_name = "weighted squared residual, summed over all frequencies but zero",                                \
      .shown_as = "residual"},                                                                                       \
-        {.name = "influence",                                                                                       \
+        {.name = "effective_degrees_of_freedom",                                                                    \
+         .former = "influence",                                                                                     \
          .axes = PS_RESULT_CURVE,                                                                                   \
          .long_name = "trace of the influence matrix, summed over all frequencies but zero"},                       \
         {.name = "gcv", .axes = PS_RESULT_CURVE, .long_name = "generalized cross-validation", .shown_as = "gcv"}, { \

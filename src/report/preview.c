@@ -251,8 +251,8 @@ static ps_code show_method(session *s, const ps_view_method *method, ps_error *e
     for (int r = 0; r < method->method->n_results; r++) {
         const ps_result_desc *result = &method->method->results[r];
         layer shown = {.label = result->shown_as, .unit = result->unit ? result->unit : "", .method = method};
-        snprintf(shown.dataset, sizeof shown.dataset, "%s/%s", method->method->name, result->name);
-        if (ps_result_is_image(result) && result->shown_as && ps_view_has(&s->view, shown.dataset)) PS_TRY(show_layer(s, &shown, error));
+        if (!ps_result_is_image(result) || !result->shown_as || !ps_view_result(&s->view, method->method, result, shown.dataset)) continue;
+        PS_TRY(show_layer(s, &shown, error));
     }
     return PS_OK;
 }

@@ -87,7 +87,7 @@ static ps_code print_curve_plot(FILE *out, const ps_view *view, const ps_view_me
                                 const double *chosen, ps_error *error) {
     char name[64], title[96];
     double *rows = NULL;
-    snprintf(name, sizeof name, "%s/%s", method->method->name, curve->name);
+    if (!ps_view_result(view, method->method, curve, name)) return PS_OK;
     snprintf(title, sizeof title, "%s: %s, one line a frame%s", method->method->name, curve->shown_as,
              method->automatic ? ", dots: chosen" : "");
     ps_code code = load_done_rows(view, name, method->n_curve, &rows, error);

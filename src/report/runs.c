@@ -90,8 +90,7 @@ static ps_code load_results(const ps_view *view, const ps_view_method *method, f
     for (int r = 0; r < method->method->n_results; r++) {
         const ps_result_desc *result = &method->method->results[r];
         char name[64];
-        snprintf(name, sizeof name, "%s/%s", method->method->name, result->name);
-        if (result->axes != PS_RESULT_NUMBER || !result->shown_as || !ps_view_has(view, name)) continue;
+        if (result->axes != PS_RESULT_NUMBER || !result->shown_as || !ps_view_result(view, method->method, result, name)) continue;
         table_column *column = &table->results[table->n_results++];
         snprintf(column->head, sizeof column->head, "%s %s", method->method->name, result->shown_as);
         PS_TRY(load_column(view, name, &column->values, error));

@@ -58,7 +58,8 @@ static ps_code create_columns(hid_t group, const ps_output_spec *spec, ps_error 
 #undef NUMBER
 #undef TEXT
     PS_TRY(ps_create_f64(group, "dose", 1, &n, NULL, NULL, error));
-    return ps_create_f64(group, "power", 1, &n, NULL, NULL, error);
+    PS_TRY(ps_create_f64(group, "data_norm", 1, &n, NULL, NULL, error));
+    return ps_create_former_name(group, "data_norm", "power", error);
 }
 
 ps_code ps_create_frames(hid_t entry, const ps_output_spec *spec, ps_error *error) {

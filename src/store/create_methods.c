@@ -112,11 +112,17 @@ static ps_code create_dataset(hid_t group, const ps_method_settings *settings, c
     return PS_FAIL(error, PS_E_INTERNAL, "%s: a result without axes", result->name);
 }
 
+ps_code ps_create_former_name(hid_t parent, const char *name, const char *former, ps_error *error) {
+    if (H5Lcreate_soft(name, parent, former, H5P_DEFAULT, H5P_DEFAULT) >= 0) return PS_OK;
+    return ps_h5_fail(error, "cannot create %s as another name of %s", former, name);
+}
+
 static ps_code create_results(hid_t group, const ps_method_settings *settings, const ps_output_spec *spec, ps_error *error) {
     for (int r = 0; r < settings->method->n_results; r++) {
         const ps_result_desc *result = &settings->method->results[r];
         if (!ps_method_leaves(settings, r)) continue;
         PS_TRY(create_dataset(group, settings, result, spec, error));
+        if (result->former) PS_TRY(ps_create_former_name(group, result->name, result->former, error));
         if (result->long_name) PS_TRY(ps_h5_describe(group, result->name, "long_name", result->long_name, error));
     }
     return PS_OK;

@@ -17,5 +17,7 @@ ps_code ps_create_optics(hid_t entry, const ps_output_spec *spec, int64_t index,
 ps_code ps_create_f32(hid_t parent, const char *name, int rank, const hsize_t *dims, const char *units, ps_error *error);
 ps_code ps_create_f64(hid_t parent, const char *name, int rank, const hsize_t *dims, const double *values, const char *units,
                       ps_error *error);
+/* A soft link `former` to `name`, for readers of files of format 1. */
+ps_code ps_create_former_name(hid_t parent, const char *name, const char *former, ps_error *error);
 
 #endif

@@ -68,16 +68,25 @@ static bool is_optional(int column) {
     }
 }
 
+static ps_code open_result(ps_output *output, int index, ps_error *error) {
+    const ps_result_place *place = &output->places[index];
+    ps_rows *rows = &output->results[index];
+    bool present;
+    const char *name = ps_layout_name(output->entry, place);
+    if (!name) return PS_OK;
+    PS_TRY(ps_rows_open(output->entry, name, rows, &present, error));
+    if (!present) return ps_h5_fail(error, "%s: cannot open /entry/%s", output->path, name);
+    if (rows->element_bytes == place->element_bytes) return PS_OK;
+    return PS_FAIL(error, PS_E_HDF5, "%s: /entry/%s has elements of %zu bytes, expected %zu", output->path, name, rows->element_bytes,
+                   place->element_bytes);
+}
+
 static ps_code open_rows(ps_output *output, ps_error *error) {
     bool present;
     output->entry = H5Gopen2(output->file, "entry", H5P_DEFAULT);
     if (output->entry < 0) return ps_h5_fail(error, "%s: no /entry: not an output of this program", output->path);
-    for (int i = 0; i < output->n_results; i++) {
-        PS_TRY(ps_rows_open(output->entry, output->places[i].name, &output->results[i], &present, error));
-        if (present && output->results[i].element_bytes != output->places[i].element_bytes)
-            return PS_FAIL(error, PS_E_HDF5, "%s: /entry/%s has elements of %zu bytes, expected %zu", output->path, output->places[i].name,
-                           output->results[i].element_bytes, output->places[i].element_bytes);
-    }
+    PS_TRY(ps_layout_check_version(output->entry, output->path, error));
+    for (int i = 0; i < output->n_results; i++) PS_TRY(open_result(output, i, error));
     for (int i = 0; i < PS_N_COLUMNS; i++) {
         PS_TRY(ps_rows_open(output->entry, ps_column_name((ps_column)i), &output->columns[i], &present, error));
         if (!present && !is_optional(i))

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "hdf5/write.h"
-#include "store/output.h"
+#include "store/layout.h"
 
 bool ps_view_has(const ps_view *view, const char *name) {
     char group[64] = "";
@@ -13,6 +13,13 @@ bool ps_view_has(const ps_view *view, const char *name) {
     if (length >= sizeof group) return false;
     memcpy(group, name, length);
     return H5Lexists(view->entry, group, H5P_DEFAULT) > 0 && (!strchr(name, '/') || H5Lexists(view->entry, name, H5P_DEFAULT) > 0);
+}
+
+bool ps_view_result(const ps_view *view, const ps_method *method, const ps_result_desc *result, char name[64]) {
+    ps_result_place place = ps_layout_result(method, result);
+    const char *found = ps_layout_name(view->entry, &place);
+    snprintf(name, 64, "%s", found ? found : "");
+    return found != NULL;
 }
 
 static ps_code open_dataset(const ps_view *view, const char *name, int64_t n, hid_t *dataset, ps_error *error) {
@@ -198,6 +205,7 @@ ps_code ps_view_open(const char *path, ps_view *view, ps_error *error) {
         code = PS_FAIL(error, PS_E_ARGUMENT, "%s: no /entry/frames/state: not an output of ptyseries", path);
         goto done;
     }
+    PS_GO(ps_layout_check_version(view->entry, path, error));
     PS_GO(load_states(view, error));
     for (int i = 0; i < ps_n_methods; i++) PS_GO(load_method(view, i, error));
     if (!ps_view_has(view, "histogram")) PS_GO(load_image_axes(view, error));

@@ -45,5 +45,7 @@ void ps_view_free_texts(char **texts, int64_t n);
 /* One text, malloc'd; "" when there is no such dataset; NULL: out of memory. */
 char *ps_view_text(const ps_view *view, const char *name);
 bool ps_view_has(const ps_view *view, const char *name);
+/* name: of a method's result below /entry, as this file calls it; false: the file does not have it. */
+bool ps_view_result(const ps_view *view, const ps_method *method, const ps_result_desc *result, char name[64]);
 
 #endif

@@ -91,13 +91,13 @@ static void results_keep_their_order(void **state) {
     (void)state;
     static const char *const names[] = {"phase/phase",
                                         "phase/residual",
-                                        "phase/influence",
+                                        "phase/effective_degrees_of_freedom",
                                         "phase/gcv",
                                         "phase/chosen_strength",
                                         "complex/phase",
                                         "complex/log_amplitude",
                                         "complex/residual",
-                                        "complex/influence",
+                                        "complex/effective_degrees_of_freedom",
                                         "complex/gcv",
                                         "complex/chosen_strength",
                                         "ssb/phase",
@@ -108,7 +108,7 @@ static void results_keep_their_order(void **state) {
     assert_true(n >= N + 2);
     for (int i = 0; i < N; i++) assert_string_equal(places[i].name, names[i]);
     assert_string_equal(places[n - 2].name, "frames/dose");
-    assert_string_equal(places[n - 1].name, "frames/power");
+    assert_string_equal(places[n - 1].name, "frames/data_norm");
 }
 
 static void a_set_is_in_the_order_of_the_table(void **state) {

@@ -31,6 +31,8 @@ static ps_code create_root(hid_t file, const char *path, ps_error *error) {
     return ps_h5_attribute_text(file, "file_time", now, error);
 }
 
+enum { FORMAT_VERSION = 1 }; /* of a histogram's layout */
+
 static ps_code create_entry(hid_t file, const ps_histogram_file_spec *spec, ps_error *error) {
     ps_code code = PS_OK;
     char *signature = NULL;
@@ -38,7 +40,7 @@ static ps_code create_entry(hid_t file, const ps_histogram_file_spec *spec, ps_e
     ps_output_spec process = {.job = spec->plan->job, .n_notes = spec->n_notes, .notes = spec->notes};
     PS_GO(ps_h5_group(file, "entry", "NXentry", &entry, error));
     PS_GO(ps_h5_attribute_text(entry, "default", "histogram", error));
-    PS_GO(ps_h5_integer(entry, "format_version", PS_FORMAT_VERSION, error));
+    PS_GO(ps_h5_integer(entry, "format_version", FORMAT_VERSION, error));
     PS_GO(ps_histogram_fingerprint(spec->plan, &signature, error));
     PS_GO(ps_h5_text(entry, "signature", strlen(signature), signature, error));
     PS_GO(ps_histogram_create_data(entry, spec, error));
