@@ -7,6 +7,7 @@ static const ps_result_desc results[] = {
     {.name = "log_amplitude", .axes = PS_RESULT_IMAGE_SWEEP, .shown_as = "complex-log-amplitude"},
     PS_REGULARISED_RESULTS};
 static const char *const scales[] = {"scale_complex_amplitude", "scale_complex_phase"};
+static const char *const examples[] = {"{\"strength\":[{\"amplitude\":0.05,\"phase\":0.02},0.5]}"};
 
 static void plan(const ps_method_settings *settings, ps_plan_options *options) {
     options->smoothness_complex_inv_A = settings->smoothness_inv_A;
@@ -33,6 +34,8 @@ const ps_method ps_method_complex = {.name = "complex",
                                      .results = results,
                                      .n_scales = 2,
                                      .scales = scales,
+                                     .n_examples = sizeof examples / sizeof *examples,
+                                     .examples = examples,
                                      .parse = ps_regularised_parse,
                                      .plan = plan,
                                      .describe = ps_regularised_describe,

@@ -64,6 +64,8 @@ struct ps_method {
     const ps_result_desc *results; /* [n_results]; the first is an image and the group's signal, other images its auxiliary signals */
     int n_scales;
     const char *const *scales; /* [n_scales] names below /entry/optics_N */
+    int n_examples;
+    const char *const *examples; /* [n_examples] entries of a job which between them leave every result; tests and bench solve them */
 
     /* Fills settings but for method; they are zeros with smoothness_inv_A = INFINITY before. PS_E_JOB with the JSON pointer. */
     ps_code (*parse)(const ps_json *place, ps_method_settings *settings, ps_error *error);
@@ -92,6 +94,9 @@ extern const int ps_n_methods;
 char *ps_method_table_schema(void);
 
 /* ---- one method of a job ---- */
+
+/* An entry as a job has it, such as one of method->examples, in a set of its own. PS_E_JOB; owned by the caller: ps_method_set_free. */
+ps_code ps_method_parse(const ps_method *method, const char *entry, ps_method_set *set, ps_error *error);
 
 bool ps_method_leaves(const ps_method_settings *settings, int result);
 /* Points of the method's curves: its strengths, or the grid of an automatic one; 0 without strengths. */

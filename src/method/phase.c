@@ -5,7 +5,7 @@
 static const ps_result_desc results[] = {
     {.name = "phase", .axes = PS_RESULT_IMAGE_SWEEP, .unit = "rad", .long_name = "phase of the object", .shown_as = "phase"},
     PS_REGULARISED_RESULTS};
-static const char *const scales[] = {"scale_phase"};
+static const char *const scales[] = {"scale_phase"}, *const examples[] = {"{\"strength\":[0.02,0.5]}"};
 
 static void plan(const ps_method_settings *settings, ps_plan_options *options) {
     options->smoothness_phase_inv_A = settings->smoothness_inv_A;
@@ -27,6 +27,8 @@ const ps_method ps_method_phase = {.name = "phase",
                                    .results = results,
                                    .n_scales = 1,
                                    .scales = scales,
+                                   .n_examples = sizeof examples / sizeof *examples,
+                                   .examples = examples,
                                    .parse = ps_regularised_parse,
                                    .plan = plan,
                                    .describe = ps_regularised_describe,

@@ -32,6 +32,17 @@ ps_code ps_method_set_parse(const ps_json *place, ps_method_set *set, ps_error *
     return code;
 }
 
+ps_code ps_method_parse(const ps_method *method, const char *entry, ps_method_set *set, ps_error *error) {
+    cJSON *json = cJSON_Parse(entry);
+    ps_json place = ps_json_root(json, method->name);
+    *set = (ps_method_set){.n = 1, .items = {{.method = method, .smoothness_inv_A = INFINITY}}};
+    ps_code code =
+        json ? method->parse(&place, &set->items[0], error) : PS_FAIL(error, PS_E_JOB, "%s: found %s, expected JSON", method->name, entry);
+    cJSON_Delete(json);
+    if (code != PS_OK) ps_method_set_free(set);
+    return code;
+}
+
 void ps_method_set_free(ps_method_set *set) {
     for (int64_t i = 0; i < set->n; i++) free(set->items[i].strengths);
     *set = (ps_method_set){0};

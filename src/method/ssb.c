@@ -5,6 +5,7 @@ enum { PHASE, LOSS };
 static const ps_result_desc results[] = {{.name = "phase", .axes = PS_RESULT_IMAGE, .unit = "rad", .shown_as = "ssb"},
                                          {.name = "loss", .axes = PS_RESULT_NUMBER, .unit = "rad^2"}};
 static const char *const estimators[] = {"wave", "phase"}; /* as ps_ssb_estimator */
+static const char *const examples[] = {"{}", "{\"estimator\":\"phase\"}"};
 
 static ps_code parse(const ps_json *place, ps_method_settings *settings, ps_error *error) {
     static const char *const keys[] = {"estimator"};
@@ -44,6 +45,8 @@ const ps_method ps_method_ssb = {
     .stage = PS_STAGE_SSB,
     .n_results = sizeof results / sizeof *results,
     .results = results,
+    .n_examples = sizeof examples / sizeof *examples,
+    .examples = examples,
     .parse = parse,
     .leaves = leaves,
     .describe = describe,

@@ -54,6 +54,25 @@ static void every_entry_is_whole(void **state) {
     }
 }
 
+/* Between them the examples leave every result. */
+static void examples_leave_every_result(void **state) {
+    (void)state;
+    for (int i = 0; i < ps_n_methods; i++) {
+        const ps_method *method = ps_method_table[i];
+        bool left[PS_MOST_METHOD_RESULTS] = {false};
+        for (int k = 0; k < method->n_examples; k++) {
+            ps_method_set set;
+            ps_error error = {0};
+            if (ps_method_parse(method, method->examples[k], &set, &error) != PS_OK) fail_msg("%s", error.text);
+            assert_ptr_equal(set.items[0].method, method);
+            for (int r = 0; r < method->n_results; r++) left[r] = left[r] || ps_method_result_elements(&set.items[0], r, 1) > 0;
+            ps_method_set_free(&set);
+        }
+        for (int r = 0; r < method->n_results; r++)
+            if (!left[r]) fail_msg("no example of %s leaves %s", method->name, method->results[r].name);
+    }
+}
+
 /* Images of different methods get files of different names. */
 static void pictures_have_their_own_names(void **state) {
     (void)state;
@@ -226,15 +245,11 @@ static void bad_entries_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_entry_is_whole),
-        cmocka_unit_test(pictures_have_their_own_names),
-        cmocka_unit_test(the_schema_says_what_the_table_says),
-        cmocka_unit_test(results_keep_their_order),
-        cmocka_unit_test(a_set_is_in_the_order_of_the_table),
-        cmocka_unit_test(sizes_follow_from_the_settings),
-        cmocka_unit_test(the_plan_hears_of_each_prior),
-        cmocka_unit_test(methods_describe_themselves),
-        cmocka_unit_test(bad_entries_are_refused),
+        cmocka_unit_test(every_entry_is_whole),           cmocka_unit_test(examples_leave_every_result),
+        cmocka_unit_test(pictures_have_their_own_names),  cmocka_unit_test(the_schema_says_what_the_table_says),
+        cmocka_unit_test(results_keep_their_order),       cmocka_unit_test(a_set_is_in_the_order_of_the_table),
+        cmocka_unit_test(sizes_follow_from_the_settings), cmocka_unit_test(the_plan_hears_of_each_prior),
+        cmocka_unit_test(methods_describe_themselves),    cmocka_unit_test(bad_entries_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
