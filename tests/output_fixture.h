@@ -116,11 +116,6 @@ static void fixture_free(fixture *f) {
     ps_method_set_free(&f->job.methods);
 }
 
-/* Settings of a method that the fixture has. */
-static inline ps_method_settings *fixture_method(fixture *f, const char *name) {
-    return (ps_method_settings *)ps_method_set_find(&f->job.methods, name);
-}
-
 /* ---- results of one frame ---- */
 
 typedef struct {

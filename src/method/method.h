@@ -1,5 +1,5 @@
 /* A method of reconstruction: all that the program knows of it. table.h lists the methods, each of which is one file of this folder; job
- * parsing, schema, plan, check, output, resume, view, preview, report and info loop over the list and name none. docs/architecture.md says
+ * parsing, schema, plan, check, output, resume, view, preview, report and info loop over the list and name none. docs/add-a-method.md says
  * how to add one.
  *
  * Everything here is rank-local. */
@@ -61,7 +61,8 @@ struct ps_method {
     bool has_amplitudes; /* strengths are pairs (amplitude, phase) */
     ps_stage stage;      /* where its time is counted */
     int n_results;
-    const ps_result_desc *results; /* [n_results]; the first is an image and the group's signal, other images its auxiliary signals */
+    const ps_result_desc *results; /* [n_results]; the first is an image and the group's signal, other images its auxiliary signals;
+                                      with strengths, the first has them as its axis */
     int n_scales;
     const char *const *scales; /* [n_scales] names below /entry/optics_N */
     int n_examples;
@@ -90,9 +91,6 @@ struct ps_method {
 extern const ps_method *const ps_method_table[]; /* [ps_n_methods] */
 extern const int ps_n_methods;
 
-/* The JSON schema of a job's "methods"; malloc'd, NULL without memory. */
-char *ps_method_table_schema(void);
-
 /* ---- one method of a job ---- */
 
 /* An entry as a job has it, such as one of method->examples, in a set of its own. PS_E_JOB; owned by the caller: ps_method_set_free. */
@@ -118,8 +116,6 @@ ps_code ps_method_solve(const ps_method_settings *settings, ps_frame *frame, dou
 /* The job's "methods" entry. On error the set is empty. Owned by the caller: ps_method_set_free. */
 ps_code ps_method_set_parse(const ps_json *place, ps_method_set *set, ps_error *error);
 void ps_method_set_free(ps_method_set *set);
-/* NULL: the job does not ask for the method of this name. */
-const ps_method_settings *ps_method_set_find(const ps_method_set *set, const char *name);
 /* PS_METHOD_* bits of all. */
 ps_methods ps_method_set_bits(const ps_method_set *set);
 /* Whether any needs N prepared (docs/physics.md section 4). */

@@ -48,12 +48,6 @@ void ps_method_set_free(ps_method_set *set) {
     *set = (ps_method_set){0};
 }
 
-const ps_method_settings *ps_method_set_find(const ps_method_set *set, const char *name) {
-    for (int64_t i = 0; i < set->n; i++)
-        if (strcmp(set->items[i].method->name, name) == 0) return &set->items[i];
-    return NULL;
-}
-
 ps_methods ps_method_set_bits(const ps_method_set *set) {
     ps_methods bits = 0;
     for (int64_t i = 0; i < set->n; i++) bits |= set->items[i].method->bits;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "job/job.h"
+#include "method_named.h"
 
 #define SERIES "\"series\":{\"files\":[\"a_*_master.h5\"]}"
 #define OPTICS                                                                                                        \
@@ -36,8 +37,8 @@ static void accept(const char *text, ps_job *job) {
     accept_with(text, NULL, job);
 }
 
-static const ps_method_settings *method(const ps_job *job, const char *name) {
-    const ps_method_settings *settings = ps_method_set_find(&job->methods, name);
+static const ps_method_settings *method(ps_job *job, const char *name) {
+    const ps_method_settings *settings = method_named(&job->methods, name);
     assert_non_null(settings);
     return settings;
 }

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "method_named.h"
 #include "output_fixture.h"
 #include "store/fingerprint.h"
 #include "store/info.h"
@@ -179,8 +180,8 @@ static void an_automatic_strength_has_a_curve(void **state) {
     (void)state;
     ps_error error = {0};
     ps_view view;
-    fixture_method(&f, "phase")->automatic = true;
-    fixture_method(&f, "phase")->n_strengths = 1;
+    method_named(&f.job.methods, "phase")->automatic = true;
+    method_named(&f.job.methods, "phase")->n_strengths = 1;
     create();
     ps_output *output = open_output();
     must(write_frame(output, 1, &error), &error);
@@ -377,7 +378,7 @@ static void other_science_is_refused_with_differences(void **state) {
     ps_error error = {0};
     create();
     char *before = text_at("signature");
-    fixture_method(&f, "phase")->strengths[1].phase = 0.25;
+    method_named(&f.job.methods, "phase")->strengths[1].phase = 0.25;
     f.files[2][1].samples++;
     f.optics[1].used = "{\"voltage_V\":200000}";
     assert_int_equal(ps_output_resume(path, &f.spec, false, &error), PS_E_ARGUMENT);
