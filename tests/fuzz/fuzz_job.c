@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/job.h"
+#include "tasks/histogram/entry.h"
+#include "tasks/simulate/entry.h"
+#include "tasks/task_list.h"
+#include "tasks/tasks.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -42,21 +45,21 @@ static void check_simulate(const ps_job_simulate *s) {
 
 static void check_job(const ps_job *job) {
     check(job->json && job->effective_text && job->backend && job->upsampling >= 0 && job->memory_budget_GiB >= 0);
-    if (job->task == PS_TASK_SIMULATE) {
-        check_simulate(&job->simulate);
+    if (job->kind == &ps_task_simulate.job) {
+        check_simulate(ps_simulate_entry(job));
         return;
     }
     check_series(&job->series);
     check(job->output_file && job->output_file[0] == '/');
     check_method(&job->phase);
     check_method(&job->complex_);
-    if (job->task == PS_TASK_HISTOGRAM) check_histogram(&job->histogram);
+    if (job->kind == &ps_task_histogram.job) check_histogram(ps_histogram_entry(job));
 }
 
 static void parse_again(const ps_job *job) {
     ps_job again;
-    check(ps_job_parse(job->effective_text, "/base", NULL, 0, &again, NULL) == PS_OK);
-    check(strcmp(again.effective_text, job->effective_text) == 0 && again.task == job->task);
+    check(ps_job_parse(ps_task_job_kinds(), job->effective_text, "/base", NULL, 0, &again, NULL) == PS_OK);
+    check(strcmp(again.effective_text, job->effective_text) == 0 && again.kind == job->kind);
     check(again.series.n_files == job->series.n_files && again.phase.n_strengths == job->phase.n_strengths);
     ps_job_free(&again);
 }
@@ -70,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     memcpy(text, data, size);
     text[size] = '\0';
     for (char *at = text + strlen(text); at < text + size && n_settings < MOST_SETTINGS; at += strlen(at)) settings[n_settings++] = ++at;
-    if (ps_job_parse(text, "/base", settings, n_settings, &job, &error) == PS_OK) {
+    if (ps_job_parse(ps_task_job_kinds(), text, "/base", settings, n_settings, &job, &error) == PS_OK) {
         check_job(&job);
         parse_again(&job);
         ps_job_free(&job);

@@ -72,7 +72,7 @@ static ps_code create_mask(hid_t group, const ps_histogram_file_spec *spec, ps_e
 
 /* How the numbers came about. */
 static ps_code create_settings(hid_t group, const ps_histogram_file_spec *spec, ps_error *error) {
-    const ps_job_histogram *job = &spec->plan->job->histogram;
+    const ps_job_histogram *job = spec->plan->wanted;
     const char *centre = job->centre == PS_CENTRE_FILE ? job->centre_file : job->centre == PS_CENTRE_MEDIAN ? "median" : "none";
     const char *range = job->automatic_range ? "auto, from sampled detector frames" : "given";
     const struct {

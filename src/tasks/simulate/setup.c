@@ -11,7 +11,6 @@
 #include "optics/plan.h"
 #include "tasks/simulate/record.h"
 #include "tasks/simulate/scatter.h"
-#include "tasks/simulate/simulate.h"
 #include "tasks/simulate/targets.h"
 
 static const double default_budget_GiB = 4.0;
@@ -182,7 +181,7 @@ static ps_code plan_memory(const ps_job *job, uint64_t available_bytes, ps_simul
 }
 
 ps_code ps_simulate_setup_build(const ps_job *job, uint64_t available_bytes, ps_simulate_setup *setup, ps_error *error) {
-    *setup = (ps_simulate_setup){.job = &job->simulate, .job_text = job->effective_text ? job->effective_text : ""};
+    *setup = (ps_simulate_setup){.job = ps_simulate_entry(job), .job_text = job->effective_text ? job->effective_text : ""};
     setup->n_threads = job->n_threads > 0 ? (int)job->n_threads : omp_get_max_threads();
     PS_TRY(check_name(setup->job, error));
     PS_TRY(load_optics(job, &setup->optics, error));
@@ -198,12 +197,12 @@ ps_optics ps_simulate_frame_optics(const ps_simulate_setup *setup, int64_t frame
     return optics;
 }
 
-ps_code ps_simulate_check(const ps_job *job, uint64_t available_bytes, ps_simulate_plan *plan, ps_error *error) {
+ps_code ps_simulate_plan_build(const ps_job *job, uint64_t available_bytes, ps_simulate_plan *plan, ps_error *error) {
     ps_simulate_setup setup;
     PS_TRY(ps_simulate_guard(job, error));
     PS_TRY(ps_simulate_setup_build(job, available_bytes, &setup, error));
     *plan = (ps_simulate_plan){.upsampling = setup.upsampling, .object_rows = setup.grid.rows, .object_columns = setup.grid.columns};
-    plan->bytes_per_frame = setup.n_positions * setup.n_pixels * (int64_t)ps_dtype_bytes(job->simulate.dtype);
+    plan->bytes_per_frame = setup.n_positions * setup.n_pixels * (int64_t)ps_dtype_bytes(ps_simulate_entry(job)->dtype);
     plan->memory_bytes = setup.memory.bytes;
     plan->scratch_bytes = setup.memory.in_memory ? 0 : plan->bytes_per_frame;
     plan->n_atoms = 2 * setup.lattice.n_cells;

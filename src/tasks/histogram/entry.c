@@ -1,5 +1,7 @@
-/* The "histogram" entry. */
+#include "tasks/histogram/entry.h"
+
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "job/job_parts.h"
@@ -52,7 +54,7 @@ static ps_code read_masks(const ps_json *place, ps_job_histogram *histogram, ps_
     return ps_json_number(&saturated, 0, 1, &histogram->saturated_fraction, error);
 }
 
-ps_code ps_job_read_histogram(const ps_json *place, const char *base_directory, ps_job_histogram *histogram, ps_error *error) {
+static ps_code read_histogram(const ps_json *place, const char *base_directory, ps_job_histogram *histogram, ps_error *error) {
     static const char *const keys[] = {"bins", "range", "centre", "region", "stride", "sample", "saturation", "masks"};
     ps_json bins = ps_json_member(place, "bins"), range = ps_json_member(place, "range"), centre = ps_json_member(place, "centre");
     ps_json region = ps_json_member(place, "region"), stride = ps_json_member(place, "stride"), sample = ps_json_member(place, "sample");
@@ -75,4 +77,25 @@ ps_code ps_job_read_histogram(const ps_json *place, const char *base_directory, 
     if (!ps_json_is_null(&saturation)) PS_TRY(ps_json_number(&saturation, -1e300, 1e300, &histogram->saturation, error));
     PS_TRY(read_masks(&masks, histogram, error));
     return read_centre(&centre, base_directory, histogram, error);
+}
+
+ps_code ps_histogram_read_entry(const ps_json *root, ps_job *job, ps_error *error) {
+    ps_json place = ps_json_member(root, "histogram");
+    ps_job_histogram *histogram = calloc(1, sizeof *histogram);
+    if (!histogram) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the histogram entry");
+    job->own = histogram;
+    job->keeps_invalid = true;
+    PS_TRY(read_histogram(&place, job->base_directory, histogram, error));
+    if (histogram->centre_file) job->own_inputs[job->n_own_inputs++] = (ps_job_input){histogram->centre_file, "/histogram/centre"};
+    return PS_OK;
+}
+
+void ps_histogram_free_entry(void *own) {
+    ps_job_histogram *histogram = own;
+    free(histogram->centre_file);
+    free(histogram);
+}
+
+const ps_job_histogram *ps_histogram_entry(const ps_job *job) {
+    return job->own;
 }
