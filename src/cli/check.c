@@ -38,14 +38,14 @@ static ps_code parse(check_arguments *given, int n_arguments, char **arguments, 
 
 static void print_text(const ps_task *task, const ps_check_report *report) {
     ps_check_print_label("job");
-    printf("%s: %s\n", report->job.path, task->job.name);
+    printf("%s: %s\n", report->job.path, task->job->name);
     task->print(report);
 }
 
 static ps_code print_json(const ps_task *task, const ps_check_report *report, ps_error *error) {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "job", report->job.path);
-    cJSON_AddStringToObject(root, "task", task->job.name);
+    cJSON_AddStringToObject(root, "task", task->job->name);
     task->add_json(root, report);
     ps_check_add_number(root, "output_bytes", (double)report->output_bytes);
     char *text = cJSON_Print(root);

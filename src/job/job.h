@@ -78,6 +78,7 @@ typedef struct {
     double memory_budget_GiB; /* 0: not given */
     int64_t n_threads;        /* 0: all */
     bool keeps_invalid;       /* counts are read as they are; false: those that are none (saturated, negative, not finite) are left out */
+    bool needs_histograms;    /* of its backend (kernels/histogram.h) */
     void *own;                /* what only this kind of job has; NULL: nothing. The kind's to read and free */
     int64_t n_own_inputs;
     ps_job_input own_inputs[PS_MOST_OWN_INPUTS];

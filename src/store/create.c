@@ -1,20 +1,16 @@
 /* Creates an output file at its full size under a temporary name and gives it its name when it is complete on disk. */
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "core/log.h"
 #include "hdf5/write.h"
 #include "store/fingerprint.h"
-#include "store/info.h"
 #include "store/layout.h"
-#include "store/lock.h"
+#include "store/new_file.h"
 #include "store/process.h"
-#include "store/publish.h"
 #include "store/slots.h"
 #include "store/source_files.h"
 
@@ -163,44 +159,14 @@ done:
 
 /* ---- frames ---- */
 
-typedef const char *(*source_text)(const ps_output_frame_source *frame);
-static const char *text_of_source(const ps_output_frame_source *frame) {
-    return frame->source;
-}
-static const char *text_of_time(const ps_output_frame_source *frame) {
-    return frame->acquisition_time ? frame->acquisition_time : "";
-}
-
-static ps_code create_source_texts(hid_t group, const char *name, source_text text, const ps_output_spec *spec, ps_error *error) {
-    ps_code code = PS_OK;
-    size_t width = 1;
-    const char **texts = malloc((size_t)spec->n_frames * sizeof *texts);
-    PS_GO_ALLOC(error, texts);
-    for (int64_t i = 0; i < spec->n_frames; i++) {
-        texts[i] = text(&spec->frames[i]);
-        if (strlen(texts[i]) > width) width = strlen(texts[i]);
-    }
-    PS_GO(ps_h5_texts(group, name, width, spec->n_frames, texts, error));
-done:
-    free(texts);
-    return code;
-}
-
-static ps_code create_source_numbers(hid_t group, const ps_output_spec *spec, ps_error *error) {
+/* Which optics group each frame is in. */
+static ps_code create_group_column(hid_t group, const ps_output_spec *spec, ps_error *error) {
     ps_code code = PS_OK;
     hsize_t n = (hsize_t)spec->n_frames;
-    int64_t *values = malloc(4 * n * sizeof *values);
+    int64_t *values = malloc(n * sizeof *values);
     PS_GO_ALLOC(error, values);
-    for (hsize_t i = 0; i < n; i++) {
-        values[i] = spec->frames[i].bytes;
-        values[n + i] = spec->frames[i].mtime_ns;
-        values[2 * n + i] = (int64_t)spec->frames[i].checksum;
-        values[3 * n + i] = spec->frames[i].optics;
-    }
-    PS_GO(ps_h5_dataset(group, "source_bytes", H5T_STD_I64LE, H5T_NATIVE_INT64, 1, &n, values, error));
-    PS_GO(ps_h5_dataset(group, "source_mtime_ns", H5T_STD_I64LE, H5T_NATIVE_INT64, 1, &n, values + n, error));
-    PS_GO(ps_h5_dataset(group, "source_crc32", H5T_STD_U32LE, H5T_NATIVE_INT64, 1, &n, values + 2 * n, error));
-    PS_GO(ps_h5_dataset(group, "optics", H5T_STD_I32LE, H5T_NATIVE_INT64, 1, &n, values + 3 * n, error));
+    for (hsize_t i = 0; i < n; i++) values[i] = spec->frames[i].optics;
+    PS_GO(ps_h5_dataset(group, "optics", H5T_STD_I32LE, H5T_NATIVE_INT64, 1, &n, values, error));
 done:
     free(values);
     return code;
@@ -225,9 +191,8 @@ static ps_code create_frames(hid_t entry, const ps_output_spec *spec, ps_error *
     hsize_t seconds[2] = {(hsize_t)spec->n_frames, PS_N_STAGES};
     for (int i = 0; i < PS_N_STAGES; i++) stages[i] = ps_stage_name((ps_stage)i);
     PS_GO(ps_h5_group(entry, "frames", "NXcollection", &group, error));
-    PS_GO(create_source_texts(group, "source", text_of_source, spec, error));
-    PS_GO(create_source_texts(group, "acquisition_time", text_of_time, spec, error));
-    PS_GO(create_source_numbers(group, spec, error));
+    PS_GO(ps_frame_sources_create(group, spec->n_frames, spec->frames, error));
+    PS_GO(create_group_column(group, spec, error));
     PS_GO(ps_file_columns_create(group, spec, error));
     PS_GO(create_columns(group, spec, error));
     PS_GO(create_f64(group, "seconds", 2, seconds, NULL, "s", error));
@@ -335,20 +300,10 @@ done:
 
 /* ---- the whole tree ---- */
 
-static ps_code create_root(hid_t file, const char *path, ps_error *error) {
-    char now[PS_WIDTH_TIME];
-    const char *slash = strrchr(path, '/');
-    ps_output_time_now(now);
-    PS_TRY(ps_h5_attribute_text(file, "NX_class", "NXroot", error));
-    PS_TRY(ps_h5_attribute_text(file, "default", "entry", error));
-    PS_TRY(ps_h5_attribute_text(file, "creator", "ptyseries", error));
-    PS_TRY(ps_h5_attribute_text(file, "file_name", slash ? slash + 1 : path, error));
-    return ps_h5_attribute_text(file, "file_time", now, error);
-}
-
 enum { OTHER_LINKS = 8 }; /* of /entry, besides optics and runs, and a little more */
 
-static ps_code create_entry(hid_t file, const ps_output_spec *spec, ps_error *error) {
+static ps_code create_entry(hid_t file, const void *whole_spec, ps_error *error) {
+    const ps_output_spec *spec = whole_spec;
     const ps_job *job = spec->job;
     ps_code code = PS_OK;
     char *signature = NULL;
@@ -368,23 +323,6 @@ done:
     free(signature);
     ps_h5_close(&entry);
     return code;
-}
-
-static ps_code write_tree(const char *temporary, const char *path, const ps_output_spec *spec, ps_error *error) {
-    ps_code code = PS_OK;
-    hid_t file = H5I_INVALID_HID, access = H5Pcreate(H5P_FILE_ACCESS);
-    if (access < 0 || H5Pset_file_locking(access, false, true) < 0 ||
-        (file = H5Fcreate(temporary, H5F_ACC_TRUNC, H5P_DEFAULT, access)) < 0) {
-        code = ps_h5_fail(error, "%s: cannot create", temporary);
-        goto done;
-    }
-    PS_GO(create_root(file, path, error));
-    PS_GO(create_entry(file, spec, error));
-    if (H5Fflush(file, H5F_SCOPE_GLOBAL) < 0) code = ps_h5_fail(error, "%s: cannot write", temporary);
-done:
-    ps_code closed = ps_h5_close_written(&file, temporary, error);
-    ps_h5_close(&access);
-    return code == PS_OK ? closed : code;
 }
 
 static ps_code check_spec(const ps_output_spec *spec, ps_error *error) {
@@ -411,40 +349,19 @@ static int64_t estimate_bytes(const ps_output_spec *spec) {
     return spec->n_frames * per_frame + ps_file_columns_bytes(spec) + spec->n_optics * per_optics + PS_PROCESS_SLOTS * PS_BYTES_PER_PROCESS;
 }
 
-static void say_kept(const char *path, const char *kept) {
-    if (!kept) return;
-    if (ps_output_is_output(kept))
-        ps_log(PS_LOG_INFO, "%s: what stood there is kept as %s until every frame of the new one is done", path, kept);
-    else
-        ps_log(PS_LOG_WARNING, "%s: what stood there is no output of ptyseries and is kept as %s", path, kept);
-}
-
 ps_code ps_output_create(const char *path, bool overwrite, const ps_output_spec *spec, ps_error *error) {
     ps_code code = PS_OK;
-    char *temporary = NULL, *kept = NULL;
-    ps_lock lock = PS_LOCK_NONE;
-    ps_h5_quiet();
-    signal(SIGXFSZ, SIG_IGN);
+    char *kept = NULL;
+    ps_new_file file = PS_NEW_FILE_NONE;
     PS_GO(check_spec(spec, error));
-    PS_GO(ps_lock_take(path, &lock, error));
-    ps_publish_sweep(path);
-    if (!overwrite && access(path, F_OK) == 0) {
-        code = ps_publish_exists(path, error);
-        goto done;
-    }
-    PS_GO(ps_publish_temporary(path, &temporary, error));
-    PS_GO(ps_publish_try_space(temporary, estimate_bytes(spec), error));
-    PS_GO(write_tree(temporary, path, spec, error));
-    PS_GO(ps_process_hide_reserve(temporary, 2, error));
-    PS_GO(ps_publish_sync(temporary, error));
-    if (overwrite) PS_GO(ps_publish_keep(path, &kept, error));
-    PS_GO(ps_publish_rename(temporary, path, overwrite, error));
-    say_kept(path, kept);
+    PS_GO(ps_new_file_begin(path, overwrite, estimate_bytes(spec), &file, error));
+    PS_GO(ps_new_file_write(&file, create_entry, spec, error));
+    PS_GO(ps_process_hide_reserve(file.temporary, 2, error));
+    PS_GO(ps_new_file_publish(&file, &kept, error));
+    if (ps_new_file_kept_own(path, kept))
+        ps_log(PS_LOG_INFO, "%s: what stood there is kept as %s until every frame of the new one is done", path, kept);
 done:
-    if (code != PS_OK && temporary) unlink(temporary);
-    if (code != PS_OK) ps_publish_restore(path, kept);
     free(kept);
-    free(temporary);
-    ps_lock_release(&lock);
+    ps_new_file_end(&file);
     return code;
 }

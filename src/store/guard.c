@@ -178,7 +178,7 @@ void ps_guard_recordings(const ps_job *job, ps_name_list *paths) {
     ps_series_free(&series);
 }
 
-/* ---- the output of a reconstruction or histogram ---- */
+/* ---- the output of a job that writes one file ---- */
 
 static const char *kind_of(mode_t mode) {
     if (S_ISDIR(mode)) return "a directory";

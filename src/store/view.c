@@ -197,7 +197,7 @@ ps_code ps_view_open(const char *path, ps_view *view, ps_error *error) {
     }
     PS_GO(load_states(view, error));
     for (int id = 0; id < PS_VIEW_N_METHODS; id++) PS_GO(load_method(view, (ps_view_method_id)id, error));
-    if (!ps_view_has(view, "histogram")) PS_GO(load_image_axes(view, error));
+    if (ps_view_has(view, "optics_0")) PS_GO(load_image_axes(view, error)); /* what is made without optics has no images */
     view->n_optics = count_groups(view, "optics", 0);
     view->n_processes = count_groups(view, "process", 1);
 done:

@@ -18,7 +18,7 @@ ps_code ps_check_output(ps_check_report *report, ps_error *error) {
 
 ps_code ps_check_backend(ps_check_report *report, ps_error *error) {
     const ps_job *job = &report->job;
-    const ps_backend_request named = {.name = job->backend};
+    const ps_backend_request named = {.name = job->backend, .needs_histograms = job->needs_histograms};
     ps_error reason = {0};
     ps_code code = ps_backend_choose(job, 0, 1, &report->ops, &report->backend_options, &reason);
     report->backend_note = strcmp(job->backend, "auto") == 0 ? "chosen automatically on this machine" : "";

@@ -10,6 +10,7 @@
 #include "cluster/cluster.h"
 #include "job/job.h"
 #include "report/preview.h"
+#include "tasks/task_list.h"
 
 typedef struct {
     bool resume, overwrite, retry_failed;
@@ -29,8 +30,8 @@ typedef struct {
 struct ps_check_report; /* tasks/check.h */
 
 typedef struct {
-    ps_job_kind job;    /* its name, and how its entries are read */
-    bool needs_backend; /* computes with a backend's kernels: ranks are placed near the devices */
+    const ps_job_kind *job; /* its name, and how its entries are read */
+    bool needs_backend;     /* computes with a backend's kernels: ranks are placed near the devices */
 
     /* Collective: every rank returns the same code. PS_OK: all is done; PS_E_PARTIAL: some frames failed; PS_E_INPUT: none could be read;
      * PS_E_INTERRUPTED: stopped. docs/jobs.md tells what each leaves behind. */
@@ -51,5 +52,9 @@ typedef struct {
     ps_code (*info)(const char *path, ps_error *error);
     ps_code (*preview)(const char *path, const ps_task_preview *options, int64_t *n_written, ps_error *error);
 } ps_task;
+
+#define X(name) extern const ps_task ps_task_##name;
+PS_TASK_LIST(X)
+#undef X
 
 #endif

@@ -5,14 +5,13 @@
 
 #include "hdf5/write.h"
 #include "store/info.h"
-#include "tasks/task_list.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-#define X(task) &task,
+#define X(name) &ps_task_##name,
 static const ps_task *const tasks[] = {PS_TASK_LIST(X)};
 #undef X
-#define X(task) &task.job,
+#define X(name) &ps_kind_##name,
 static const ps_job_kind *const kinds[] = {PS_TASK_LIST(X)};
 #undef X
 static const ps_job_planned planned[] = {PS_PLANNED_TASKS};

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "tasks/task_list.h"
 #include "tasks/tasks.h"
 
 static cJSON *schema;
@@ -49,7 +48,7 @@ static bool is_in_list(const cJSON *list, const char *name) {
 
 static bool is_in_table(const char *name) {
     for (int i = 0; i < ps_tasks()->n; i++)
-        if (strcmp(ps_tasks()->tasks[i]->job.name, name) == 0) return true;
+        if (strcmp(ps_tasks()->tasks[i]->job->name, name) == 0) return true;
     return false;
 }
 
@@ -58,7 +57,7 @@ static void table_and_schema_name_the_same_tasks(void **state) {
     const cJSON *entry;
     assert_true(ps_tasks()->n > 0);
     assert_int_equal(ps_tasks()->n, cJSON_GetArraySize(schema_names()));
-    for (int i = 0; i < ps_tasks()->n; i++) assert_true(is_in_list(schema_names(), ps_tasks()->tasks[i]->job.name));
+    for (int i = 0; i < ps_tasks()->n; i++) assert_true(is_in_list(schema_names(), ps_tasks()->tasks[i]->job->name));
     cJSON_ArrayForEach(entry, schema_names()) assert_true(is_in_table(cJSON_GetStringValue(entry)));
 }
 
@@ -100,7 +99,7 @@ static void compare_entries(const ps_job_kind *kind) {
 static void table_and_schema_name_the_same_entries(void **state) {
     (void)state;
     for (int i = 0; i < ps_tasks()->n; i++) {
-        const ps_job_kind *kind = &ps_tasks()->tasks[i]->job;
+        const ps_job_kind *kind = ps_tasks()->tasks[i]->job;
         for (size_t k = 0; k < kind->n_entries; k++) assert_non_null(cJSON_GetObjectItemCaseSensitive(properties(), kind->entries[k]));
         compare_entries(kind);
     }
@@ -119,7 +118,7 @@ static void an_unknown_task_is_told_all_names(void **state) {
     char names[256] = "";
     ps_error error = {0};
     for (int i = 0; i < ps_tasks()->n; i++)
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "one of: ", ps_tasks()->tasks[i]->job.name);
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "one of: ", ps_tasks()->tasks[i]->job->name);
     refuse("zzzzzzzzzzzz", &error);
     assert_non_null(strstr(error.text, "/task: found \"zzzzzzzzzzzz\""));
     size_t end = strlen(error.text) - strlen(names);
@@ -144,14 +143,14 @@ static void lines_are_complete(void **state) {
     int n_unmarked = 0;
     for (int i = 0; i < ps_tasks()->n; i++) {
         const ps_task *task = ps_tasks()->tasks[i];
-        assert_true(task->job.name && task->job.entries && task->job.n_entries > 0 && task->job.read);
+        assert_true(task->job->name && task->job->entries && task->job->n_entries > 0 && task->job->read);
         assert_true(task->run && task->check && task->print && task->add_json);
         assert_true((task->info != NULL) == (task->preview != NULL));
         assert_true(task->info || !task->output_mark);
         n_unmarked += task->info && !task->output_mark;
         for (int k = 0; k < i; k++) {
             const ps_task *other = ps_tasks()->tasks[k];
-            assert_string_not_equal(task->job.name, other->job.name);
+            assert_string_not_equal(task->job->name, other->job->name);
             if (task->output_mark && other->output_mark) assert_string_not_equal(task->output_mark, other->output_mark);
         }
     }
@@ -161,7 +160,7 @@ static void lines_are_complete(void **state) {
 static void each_task_is_found_by_its_job(void **state) {
     (void)state;
     for (int i = 0; i < ps_tasks()->n; i++) {
-        const ps_job job = {.kind = &ps_tasks()->tasks[i]->job};
+        const ps_job job = {.kind = ps_tasks()->tasks[i]->job};
         assert_ptr_equal(ps_task_of_job(&job), ps_tasks()->tasks[i]);
         assert_ptr_equal(ps_task_job_kinds()->kinds[i], job.kind);
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "job/job_parts.h"
+#include "tasks/task_list.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -79,18 +80,18 @@ static ps_code read_histogram(const ps_json *place, const char *base_directory, 
     return read_centre(&centre, base_directory, histogram, error);
 }
 
-ps_code ps_histogram_read_entry(const ps_json *root, ps_job *job, ps_error *error) {
+static ps_code read_entry(const ps_json *root, ps_job *job, ps_error *error) {
     ps_json place = ps_json_member(root, "histogram");
     ps_job_histogram *histogram = calloc(1, sizeof *histogram);
     if (!histogram) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the histogram entry");
     job->own = histogram;
-    job->keeps_invalid = true;
+    job->keeps_invalid = job->needs_histograms = true;
     PS_TRY(read_histogram(&place, job->base_directory, histogram, error));
     if (histogram->centre_file) job->own_inputs[job->n_own_inputs++] = (ps_job_input){histogram->centre_file, "/histogram/centre"};
     return PS_OK;
 }
 
-void ps_histogram_free_entry(void *own) {
+static void free_entry(void *own) {
     ps_job_histogram *histogram = own;
     free(histogram->centre_file);
     free(histogram);
@@ -99,3 +100,8 @@ void ps_histogram_free_entry(void *own) {
 const ps_job_histogram *ps_histogram_entry(const ps_job *job) {
     return job->own;
 }
+
+static const char *const entries[] = {"series", "output", "compute", "histogram"};
+
+const ps_job_kind ps_kind_histogram = {
+    .name = "histogram", .entries = entries, .n_entries = COUNT(entries), .read = read_entry, .free_own = free_entry};

@@ -20,11 +20,7 @@ typedef struct {
     double hot_sigma, dead_fraction, noisy_ratio, saturated_fraction;
 } ps_job_histogram;
 
-/* As ps_job_kind wants them: job->own becomes a ps_job_histogram. */
-ps_code ps_histogram_read_entry(const ps_json *root, ps_job *job, ps_error *error);
-void ps_histogram_free_entry(void *own);
-
-/* Of a histogram job. */
+/* Of a histogram job, which ps_kind_histogram reads. */
 const ps_job_histogram *ps_histogram_entry(const ps_job *job);
 
 #endif

@@ -56,8 +56,7 @@ ps_code ps_histogram_memory_plan(const ps_histogram_plan *plan, const ps_histogr
     /* the centres' numbers do not matter here, only that there are some */
     ps_histogram_desc desc = {.n_segments = plan->run.series.n_items, .centre = NULL};
     static const double some_centre;
-    *memory = (ps_histogram_memory){.on_device = ops && ops->on_device};
-    if (!ops) return PS_FAIL(error, PS_E_BACKEND, "/compute/backend: this backend makes no histograms");
+    *memory = (ps_histogram_memory){.on_device = ops->on_device};
     if (plan->wanted->centre != PS_CENTRE_NONE) desc.centre = &some_centre;
     PS_GO(build_map(plan, &map, error));
     PS_GO(choose_rows(plan, ops, &map, budget_bytes, memory, &desc, error));

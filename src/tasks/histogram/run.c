@@ -4,22 +4,19 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/log.h"
 #include "core/text.h"
 #include "hdf5/write.h"
-#include "store/fingerprint.h"
-#include "store/guard.h"
 #include "store/provenance.h"
-#include "store/view.h"
 #include "tasks/histogram/counting.h"
 #include "tasks/histogram/file.h"
 #include "tasks/histogram/masks.h"
 #include "tasks/histogram/memory.h"
 #include "tasks/histogram/reduce.h"
+#include "tasks/histogram/resume.h"
+#include "tasks/series.h"
 
-enum { MOST_DIFFERENCES = 12 };
 static const double progress_interval_s = 10;
 
 /* Everything a run holds; one cleanup for all. */
@@ -49,12 +46,6 @@ typedef struct {
 /* ---- before counting
  * --------------------------------------------------------------------------------------------------------------------- */
 
-/* Before anything is touched: the output is none of the files that are read. */
-static ps_code guard_inputs(const session *s, ps_error *error) {
-    ps_reader_options options = ps_job_reader_options(s->job);
-    return s->cluster->rank == 0 ? ps_guard_output(s->job, &options, error) : PS_OK;
-}
-
 /* A job that does not fit is refused before counting or a file is begun; what a device has shows when counting begins. */
 static ps_code check_memory(const session *s, ps_error *error) {
     ps_histogram_memory memory;
@@ -68,7 +59,6 @@ static ps_code check_memory(const session *s, ps_error *error) {
 }
 
 static ps_code prepare_rank(session *s, ps_error *error) {
-    PS_TRY(ps_histogram_plan_build(s->job, &s->plan, error));
     PS_TRY(ps_counting_choose(s->job, s->cluster, &s->share, &s->counting, error));
     PS_TRY(check_memory(s, error));
     int64_t n_frames = s->plan.run.series.n_items, n_detector = s->plan.run.detector_rows * s->plan.run.detector_columns;
@@ -245,77 +235,17 @@ static ps_code finish(session *s, ps_error *error) {
     if (s->cluster->rank == 0) say_results(s);
     PS_TRY(write_results(s, error));
     if (n_failed == 0) return PS_OK;
-    return PS_FAIL(error, PS_E_PARTIAL,
-                   "%lld of %lld frames failed, wholly or in part; their reasons are above and in /entry/frames/error of %s",
-                   (long long)n_failed, (long long)s->tally.n_frames, s->job->output_file);
+    return ps_series_fail(PS_E_PARTIAL, s->job, n_failed, s->tally.n_frames, ", wholly or in part", error);
 }
 
 /* ---- resume
  * ------------------------------------------------------------------------------------------------------------------------------------ */
 
-/* What --resume finds: a histogram file is complete when it exists. */
-typedef struct {
-    int complete;     /* made by the same job, and to be kept */
-    int64_t n_failed; /* of its frames */
-} existing;
-
-/* Takes the lines of frames out of both signatures that have nothing to compare: recordings that could not be read then, or cannot now. */
-static void drop_unreadable(const session *s, char *recorded, char *wanted) {
-    for (int64_t i = 0; i < s->plan.run.series.n_items; i++) {
-        char key[48], line[96];
-        snprintf(key, sizeof key, "frame %lld", (long long)i);
-        snprintf(line, sizeof line, "\n%s=%s\n", key, PS_HISTOGRAM_UNREADABLE);
-        bool now = s->plan.run.frames[i].unreadable != NULL;
-        if (!now && !strstr(recorded, line)) continue;
-        if (now && !strstr(recorded, line))
-            ps_log(PS_LOG_WARNING, "frame %lld was counted and stays; its recording cannot be read now and is not compared: %s",
-                   (long long)i, s->plan.run.frames[i].unreadable);
-        ps_fingerprint_drop(recorded, key);
-        ps_fingerprint_drop(wanted, key);
-    }
-}
-
-/* *wanted: what this job would record, in the way in which the file has it. */
-static ps_code sign(const session *s, const char *recorded, char **wanted, ps_error *error) {
-    const char *first = strstr(recorded, "\nframe 0=");
-    size_t length = first ? strcspn(first + 1, "\n") + 1 : 0;
-    bool of_names = length > 3 && memcmp(first + length - 3, " ns", 3) == 0;
-    if (!of_names) return ps_histogram_fingerprint(&s->plan, wanted, error);
-    ps_log(PS_LOG_WARNING,
-           "%s was made by an earlier version: of its recordings, only the work_items, sizes and times of the named files are compared",
-           s->job->output_file);
-    return ps_histogram_fingerprint_of_names(&s->plan, wanted, error);
-}
-
-/* Rank 0. PS_E_ARGUMENT when the file was made by another job. */
-static ps_code look_at_existing(const session *s, existing *found, ps_error *error) {
-    ps_code code = PS_OK;
-    ps_view view = {.file = H5I_INVALID_HID, .entry = H5I_INVALID_HID};
-    char *wanted = NULL, *signature = NULL, *differences = NULL;
-    if (!s->options->resume || access(s->job->output_file, F_OK) != 0) return PS_OK;
-    PS_GO(ps_view_open(s->job->output_file, &view, error));
-    PS_GO_ALLOC(error, signature = ps_view_text(&view, "signature"));
-    PS_GO(sign(s, signature, &wanted, error));
-    drop_unreadable(s, signature, wanted);
-    found->n_failed = view.n_by_state[PS_FRAME_FAILED];
-    found->complete = found->n_failed == 0 || !s->options->retry_failed;
-    if (strcmp(wanted, signature) == 0) goto done;
-    PS_GO(ps_fingerprint_differences(signature, wanted, MOST_DIFFERENCES, &differences, error));
-    code =
-        PS_FAIL(error, PS_E_ARGUMENT, "%s was made by a job that differs from this one, or from other files; --overwrite replaces it\n%s",
-                s->job->output_file, differences);
-done:
-    ps_view_close(&view);
-    free(wanted);
-    free(signature);
-    free(differences);
-    return code;
-}
-
 /* Collective. With --retry-failed a file with failed frames is made again. */
 static ps_code is_complete(session *s, bool *complete, ps_error *error) {
-    existing found = {0};
-    PS_TRY(ps_cluster_agree(s->cluster, s->cluster->rank == 0 ? look_at_existing(s, &found, error) : PS_OK, error));
+    ps_histogram_existing found = {0};
+    PS_TRY(ps_cluster_agree(s->cluster, s->cluster->rank == 0 ? ps_histogram_look_at_existing(&s->plan, s->options, &found, error) : PS_OK,
+                            error));
     PS_TRY(PS_MPI(error, MPI_Bcast(&found, (int)sizeof found, MPI_BYTE, 0, s->cluster->communicator)));
     *complete = found.complete != 0;
     s->overwrite = s->options->overwrite || (!found.complete && found.n_failed > 0);
@@ -353,9 +283,10 @@ ps_code ps_histogram_run(const ps_cluster *cluster, const ps_job *job, const ps_
     session s = {.cluster = cluster, .job = job, .options = options};
     bool complete = false;
     ps_code code = PS_OK;
-    PS_GO(ps_run_plan_preflight(cluster, job, error));
-    PS_GO(ps_cluster_agree(cluster, guard_inputs(&s, error), error));
+    PS_GO(ps_series_begin(cluster, job, error));
     PS_GO(ps_memory_share_measure(cluster, &s.share, error));
+    code = ps_histogram_plan_build(job, &s.plan, error);
+    PS_GO(ps_series_agree(cluster, code, &s.plan.run, error));
     PS_GO(ps_cluster_agree(cluster, prepare_rank(&s, error), error));
     PS_GO(ps_file_checks_make(cluster, job, &s.plan.run, &s.plan.checks, error));
     PS_GO(is_complete(&s, &complete, error));

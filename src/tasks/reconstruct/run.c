@@ -1,6 +1,5 @@
 #include "tasks/reconstruct/run.h"
 
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,15 +10,14 @@
 #include "core/text.h"
 #include "hdf5/lock.h"
 #include "method/curves.h"
-#include "plan/backend_choice.h"
 #include "plan/file_checks.h"
 #include "plan/first_patterns.h"
 #include "plan/memory.h"
-#include "store/guard.h"
 #include "store/provenance.h"
 #include "store/view.h"
 #include "tasks/reconstruct/frame_solve.h"
 #include "tasks/reconstruct/worker.h"
+#include "tasks/series.h"
 
 /* Everything a run holds; one cleanup for all. */
 typedef struct {
@@ -59,36 +57,12 @@ static ps_code open_loader(session *s, ps_error *error) {
 /* What a device has free is only known once it is open; a backend on the host is opened with what the host leaves. */
 static ps_code open_backend(session *s, ps_error *error) {
     ps_backend_options options;
-    PS_TRY(ps_backend_choose(s->job, s->cluster->node_rank, s->cluster->n_node_ranks, &s->ops, &options, error));
+    PS_TRY(ps_series_backend(s->cluster, s->job, &s->ops, &options, error));
     PS_TRY(ps_run_memory_begin(s->job, &s->run, s->ops, &s->share, &s->memory, error));
     options.memory_budget_bytes = s->memory.backend_budget;
-    if (options.n_threads == 0) options.n_threads = omp_get_max_threads();
     PS_TRY(ps_backend_open(s->ops, &options, &s->backend, error));
     ps_backend_info(s->backend, &s->device);
     return ps_run_memory_finish(s->job, &s->run, s->ops, &s->share, s->device.budget_bytes, &s->memory, error);
-}
-
-/* Collective: every rank must see the same recordings; a file system that one node does not see yet is found here. */
-static ps_code agree_on_inputs(const session *s, ps_error *error) {
-    int64_t n = s->run.series.n_items, first = n;
-    for (int64_t i = n - 1; i >= 0; i--)
-        if (s->run.frames[i].unreadable) first = i;
-    int64_t mine[3] = {n, s->run.n_unreadable, s->run.n_groups}, least[3], most[3];
-    PS_TRY(PS_MPI(error, MPI_Allreduce(mine, least, 3, MPI_INT64_T, MPI_MIN, s->cluster->communicator)));
-    PS_TRY(PS_MPI(error, MPI_Allreduce(mine, most, 3, MPI_INT64_T, MPI_MAX, s->cluster->communicator)));
-    if (memcmp(least, most, sizeof least) == 0) return PS_OK;
-    ps_code code = PS_OK;
-    if (n != most[0] || s->run.n_unreadable != least[1] || s->run.n_groups != most[2])
-        code = PS_FAIL(error, PS_E_IO, "host %s sees other inputs than another rank: %lld recordings, %lld unreadable%s%s",
-                       s->cluster->host, (long long)n, (long long)s->run.n_unreadable, first < n ? ", the first because: " : "",
-                       first < n ? s->run.frames[first].unreadable : "");
-    return ps_cluster_agree(s->cluster, code, error);
-}
-
-/* Before anything is touched: the output is none of the files that are read. */
-static ps_code guard_inputs(const session *s, ps_error *error) {
-    ps_reader_options options = ps_job_reader_options(s->job);
-    return s->cluster->rank == 0 ? ps_guard_output(s->job, &options, error) : PS_OK;
 }
 
 /* Collective: what was measured when the output was made belongs to it. Whether there is one is rank 0's to say. */
@@ -101,11 +75,9 @@ static ps_code recall_output(session *s, ps_error *error) {
 
 /* Collective. */
 static ps_code prepare_rank(session *s, ps_error *error) {
-    PS_TRY(ps_run_plan_preflight(s->cluster, s->job, error));
-    PS_TRY(ps_cluster_agree(s->cluster, guard_inputs(s, error), error));
+    PS_TRY(ps_series_begin(s->cluster, s->job, error));
     PS_TRY(recall_output(s, error));
-    PS_TRY(ps_cluster_agree(s->cluster, ps_run_plan_build_like(s->job, s->measured, &s->run, error), error));
-    PS_TRY(agree_on_inputs(s, error));
+    PS_TRY(ps_series_agree(s->cluster, ps_run_plan_build_like(s->job, s->measured, &s->run, error), &s->run, error));
     PS_TRY(ps_file_checks_make(s->cluster, s->job, &s->run, &s->checks, error));
     PS_TRY(ps_run_plan_survey(s->cluster, s->job, &s->run, 0, error));
     ps_code looked = s->cluster->rank == 0 ? ps_run_plan_inspect(s->job, &s->run, error) : PS_OK;
@@ -120,22 +92,6 @@ static ps_code prepare_rank(session *s, ps_error *error) {
 }
 
 /* ---- the output --------------------------------------------------------------------------------------------------------------- */
-
-static void describe_frames(const session *s, ps_output_frame_source *frames) {
-    for (int64_t i = 0; i < s->run.series.n_items; i++) {
-        const ps_series_item *item = &s->run.series.items[i];
-        const ps_run_frame *frame = &s->run.frames[i];
-        frames[i] = (ps_output_frame_source){.source = item->source,
-                                             .bytes = item->bytes,
-                                             .mtime_ns = item->mtime_ns,
-                                             .checksum = s->checks.named[i],
-                                             .acquisition_time = frame->info.acquisition_time,
-                                             .optics = frame->group,
-                                             .n_files = s->checks.first[i + 1] - s->checks.first[i],
-                                             .files = s->checks.files + s->checks.first[i],
-                                             .unreadable = frame->unreadable};
-    }
-}
 
 static void describe_optics(const session *s, ps_output_optics *optics) {
     for (int64_t g = 0; g < s->run.n_groups; g++) {
@@ -162,7 +118,7 @@ static ps_code make_output(const session *s, ps_error *error) {
     ps_output_optics *optics = calloc((size_t)s->run.n_groups, sizeof *optics);
     PS_GO_ALLOC(error, frames);
     PS_GO_ALLOC(error, optics);
-    describe_frames(s, frames);
+    ps_series_describe(&s->run, &s->checks, frames);
     describe_optics(s, optics);
     ps_curve_strengths(curve);
     ps_output_spec spec = {.job = s->job,
@@ -201,7 +157,7 @@ static ps_code fail_unusable(session *s, ps_error *error) {
         s->states[i] = PS_FRAME_FAILED;
         if (s->cluster->rank != 0) continue;
         ps_frame_seen seen = ps_run_seen_frame(&frame->seen);
-        ps_log(PS_LOG_ERROR, "frame %lld (%s) failed: %s", (long long)i, s->run.series.items[i].source, reason);
+        ps_series_log_failure(&s->run, i, reason);
         PS_TRY(ps_output_write_seen(s->output, i, &seen, error));
         PS_TRY(ps_output_fail_frame(s->output, i, reason, error));
     }
@@ -321,8 +277,7 @@ static ps_code judge(const session *s, const outcome *all, ps_code stopped, ps_e
     ps_error_clear(error);
     if (all->n_failed == 0) return PS_OK;
     ps_code code = all->n_done == 0 && all->n_unread == all->n_failed ? PS_E_INPUT : PS_E_PARTIAL;
-    return PS_FAIL(error, code, "%lld of %lld frames failed; their reasons are above and in /entry/frames/error of %s",
-                   (long long)all->n_failed, (long long)all->n_frames, s->job->output_file);
+    return ps_series_fail(code, s->job, all->n_failed, all->n_frames, "", error);
 }
 
 /* One pass over work items, shared through queue; suspects: see ps_work. Adds to *summary. Rank-local. */

@@ -1,44 +1,15 @@
-/* The reconstruct task's line of the table, and the entries that only its jobs have. */
-#include <string.h>
-
-#include "job/job_parts.h"
-#include "optics/plan.h"
+/* The reconstruct task's line of the table. */
 #include "store/info.h"
 #include "tasks/reconstruct/check.h"
 #include "tasks/reconstruct/check_time.h"
 #include "tasks/reconstruct/run.h"
-#include "tasks/task_list.h"
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
-static ps_code read_upsampling(const ps_json *place, ps_job *job, ps_error *error) {
-    if (!place->value) return PS_OK;
-    if (cJSON_IsString(place->value) && strcmp(place->value->valuestring, "auto") == 0) return PS_OK;
-    if (!cJSON_IsNumber(place->value)) return ps_json_fail(place, error, "\"auto\" or a whole number from 1 to %d", PS_MAX_UPSAMPLING);
-    return ps_json_integer(place, 1, PS_MAX_UPSAMPLING, &job->upsampling, error);
-}
-
-static ps_code read_reconstruct(const ps_json *root, ps_job *job, ps_error *error) {
-    static const char *const weights[] = {"uniform", "poisson"}, *const forms[] = {"exact", "published"};
-    ps_json upsampling = ps_json_member(root, "upsampling"), weight = ps_json_member(root, "weights");
-    ps_json methods = ps_json_member(root, "methods"), form = ps_json_member(root, "probe_form");
-    int choice = PS_WEIGHTS_UNIFORM, published = 0;
-    PS_TRY(read_upsampling(&upsampling, job, error));
-    PS_TRY(ps_json_choice(&weight, weights, COUNT(weights), &choice, error));
-    PS_TRY(ps_json_choice(&form, forms, COUNT(forms), &published, error));
-    job->weights = (ps_weights)choice;
-    job->mirrored_probe = published == 1;
-    return ps_job_read_methods(&methods, job, error);
-}
 
 static ps_code preview(const char *path, const ps_task_preview *options, int64_t *n_written, ps_error *error) {
     return ps_preview(path, &options->pictures, n_written, error);
 }
 
-static const char *const entries[] = {"series", "optics", "upsampling", "weights", "methods", "probe_form", "output", "compute"};
-
 const ps_task ps_task_reconstruct = {
-    .job = {.name = "reconstruct", .entries = entries, .n_entries = COUNT(entries), .read = read_reconstruct},
+    .job = &ps_kind_reconstruct,
     .needs_backend = true,
     .run = ps_reconstruct,
     .check = ps_reconstruct_check,

@@ -15,6 +15,7 @@
 #include "tasks/reconstruct/blame.h"
 #include "tasks/reconstruct/frame_solve.h"
 #include "tasks/reconstruct/odd_note.h"
+#include "tasks/series.h"
 
 enum { MAX_BATCH = 32 };
 
@@ -78,8 +79,7 @@ static ps_code complete(worker *w, item *it, ps_error *error) {
 }
 
 static ps_code fail_item(worker *w, item *it, const ps_error *reason, ps_error *error) {
-    const char *source = w->work->run->series.items[it->frame].source;
-    ps_log(PS_LOG_ERROR, "frame %lld (%s) failed: %s", (long long)it->frame, source, reason->text);
+    ps_series_log_failure(w->work->run, it->frame, reason->text);
     ps_hdf5_lock();
     ps_code code = ps_output_write_seen(w->work->output, it->frame, &it->seen, error);
     if (code == PS_OK) code = ps_output_fail_frame(w->work->output, it->frame, reason->text, error);

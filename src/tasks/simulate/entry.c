@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "job/job_parts.h"
+#include "tasks/task_list.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -88,7 +89,7 @@ static ps_code read_simulate(const ps_json *place, const char *base_directory, p
     return read_detection(place, simulate, error);
 }
 
-ps_code ps_simulate_read_entry(const ps_json *root, ps_job *job, ps_error *error) {
+static ps_code read_entry(const ps_json *root, ps_job *job, ps_error *error) {
     ps_json place = ps_json_member(root, "simulate");
     ps_job_simulate *simulate = calloc(1, sizeof *simulate);
     if (!simulate) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the simulate entry");
@@ -96,7 +97,7 @@ ps_code ps_simulate_read_entry(const ps_json *root, ps_job *job, ps_error *error
     return read_simulate(&place, job->base_directory, simulate, error);
 }
 
-void ps_simulate_free_entry(void *own) {
+static void free_entry(void *own) {
     ps_job_simulate *simulate = own;
     free(simulate->output_master);
     free(simulate);
@@ -105,3 +106,8 @@ void ps_simulate_free_entry(void *own) {
 const ps_job_simulate *ps_simulate_entry(const ps_job *job) {
     return job->own;
 }
+
+static const char *const entries[] = {"optics", "compute", "simulate"};
+
+const ps_job_kind ps_kind_simulate = {
+    .name = "simulate", .entries = entries, .n_entries = COUNT(entries), .read = read_entry, .free_own = free_entry};

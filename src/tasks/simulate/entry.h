@@ -25,11 +25,7 @@ typedef struct {
     int64_t frames_per_file; /* positions in one data file; 0: one scan's worth in one file */
 } ps_job_simulate;
 
-/* As ps_job_kind wants them: job->own becomes a ps_job_simulate. */
-ps_code ps_simulate_read_entry(const ps_json *root, ps_job *job, ps_error *error);
-void ps_simulate_free_entry(void *own);
-
-/* Of a simulate job. */
+/* Of a simulate job, which ps_kind_simulate reads. */
 const ps_job_simulate *ps_simulate_entry(const ps_job *job);
 
 #endif

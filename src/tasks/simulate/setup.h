@@ -41,6 +41,9 @@ typedef struct {
  * it. job must outlive setup. */
 ps_code ps_simulate_setup_build(const ps_job *job, uint64_t available_bytes, ps_simulate_setup *setup, ps_error *error);
 
+/* Positions that are encoded together before they are written. */
+int64_t ps_simulate_slots(const ps_simulate_setup *setup);
+
 /* The optics of one frame: defocus changes by defocus_step_A. */
 ps_optics ps_simulate_frame_optics(const ps_simulate_setup *setup, int64_t frame);
 
