@@ -257,6 +257,7 @@ typedef struct {
     const char *precision; /* "fast" or "reference"; NULL: "fast" */
     int node_rank, n_node_ranks;              /* ranks share the host's devices in turn; n_node_ranks 0: 1 */
     const char *where_name, *where_precision; /* in front of messages about them: "/compute/backend" */
+    bool needs_histograms;                    /* it must have ps_backend_ops.histogram */
 } ps_backend_request;
 
 /* true for "auto", names of the list, and those with a device's number where there are devices; built or not. */
@@ -266,9 +267,10 @@ void ps_backend_names(char *text, size_t bytes);
 /* Whether a backend of that name computes the precision, built or not. */
 bool ps_backend_computes(const char *name, const char *precision);
 /* The last usable line of the list for "auto", else the one of that name and precision. Sets ops, and of options the device and how many
- * ranks share it. PS_E_JOB: no such backend computes the precision; PS_E_BACKEND: not built here, or no such device. */
+ * ranks share it. PS_E_JOB: no such backend computes the precision; PS_E_BACKEND: not built here, no such device, or it lacks what is
+ * needed. */
 ps_code ps_backend_select(const ps_backend_request *request, const ps_backend_ops **ops, ps_backend_options *options, ps_error *error);
-/* Its table whether or not a device is there, which planning needs not; NULL: not built. */
+/* Its table whether or not a device is there, which planning needs not; NULL: not built, or it lacks what is needed. */
 const ps_backend_ops *ps_backend_built(const ps_backend_request *request);
 /* Lines "  NAME: what there is of it here", for people; malloc'd, NULL without memory. */
 char *ps_backend_list_text(void);

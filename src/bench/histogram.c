@@ -362,11 +362,11 @@ static ps_code bench_cpu(session *s, const ps_bench_frames *u16, const ps_bench_
 /* ---- the command -------------------------------------------------------------------------------------------------------------- */
 
 static ps_code choose_backend(settings *given, ps_error *error) {
-    const ps_backend_request request = {.name = given->backend, .where_name = "ptyseries bench histogram: --backend"};
+    const ps_backend_request request = {
+        .name = given->backend, .where_name = "ptyseries bench histogram: --backend", .needs_histograms = true};
     const ps_backend_ops *ops;
     ps_backend_options options;
     PS_TRY(ps_backend_select(&request, &ops, &options, error));
-    if (!ops->histogram) return PS_FAIL(error, PS_E_BACKEND, "%s: %s makes no histograms", request.where_name, ops->name);
     given->ops = ops->histogram;
     given->device = options.device;
     return PS_OK;

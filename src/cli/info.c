@@ -9,8 +9,7 @@
 #include "core/options.h"
 #include "input/preflight.h"
 #include "input/reader.h"
-#include "store/info.h"
-#include "tasks/histogram/view.h"
+#include "tasks/tasks.h"
 
 static void print_line(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -138,8 +137,8 @@ done:
 static ps_code print_file(const char *source, const ps_reader_options *options, ps_error *error) {
     ps_preflight_begin();
     PS_TRY(ps_preflight_inspect(source, options, error));
-    if (ps_histogram_is_output(source)) return ps_histogram_print_info(source, error);
-    return ps_output_is_output(source) ? ps_output_print_info(source, error) : print_recording(source, options, error);
+    const ps_task *task = ps_task_of_output(source);
+    return task ? task->info(source, error) : print_recording(source, options, error);
 }
 
 int ps_command_info(int n_arguments, char **arguments) {

@@ -77,5 +77,5 @@ ps_reader_options ps_job_reader_options(const ps_job *job) {
                                .allow_partial = series->allow_partial,
                                .channel = series->channel,
                                .saturation = series->saturation,
-                               .exclude_invalid = job->task == PS_TASK_RECONSTRUCT};
+                               .exclude_invalid = !job->keeps_invalid};
 }

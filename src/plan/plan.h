@@ -118,7 +118,7 @@ ps_code ps_run_plan_survey(const ps_cluster *cluster, const ps_job *job, ps_run_
 /* As the output records it; n_empty and n_marked_patterns are left 0, they are counted in all patterns. */
 ps_frame_seen ps_run_seen_frame(const ps_run_seen *seen);
 
-/* How a job's recordings are to be read; a histogram counts values as they are. */
+/* How a job's recordings are to be read (job->keeps_invalid: values as they are). */
 ps_reader_options ps_job_reader_options(const ps_job *job);
 
 /* The group's plan with all frequencies and aliases, for ps_backend_ops.system_create; closing drops them again (a series may have hundreds

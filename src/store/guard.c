@@ -163,7 +163,7 @@ ps_code ps_guard_inputs(const ps_job *job, const ps_guard_targets *targets, cons
     if (job->path) PS_GO(look_at_file(&g, job->path, "the job itself", false, error));
     PS_GO(look_at_optics(job, &g, &series, error));
     if (job->series.mask_file) PS_GO(look_at_file(&g, job->series.mask_file, "/series/bad_pixels/mask", true, error));
-    if (job->histogram.centre_file) PS_GO(look_at_file(&g, job->histogram.centre_file, "/histogram/centre", true, error));
+    for (int64_t i = 0; i < job->n_own_inputs; i++) PS_GO(look_at_file(&g, job->own_inputs[i].path, job->own_inputs[i].place, true, error));
     for (int64_t i = 0; i < series.n_items; i++) PS_GO(look_at_file(&g, series.items[i].source, "/series/files", g.follow, error));
 done:
     ps_series_free(&series);
@@ -178,7 +178,7 @@ void ps_guard_recordings(const ps_job *job, ps_name_list *paths) {
     ps_series_free(&series);
 }
 
-/* ---- the output of a reconstruction or histogram ---- */
+/* ---- the output of a job that writes one file ---- */
 
 static const char *kind_of(mode_t mode) {
     if (S_ISDIR(mode)) return "a directory";

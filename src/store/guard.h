@@ -30,7 +30,7 @@ void ps_guard_free(ps_guard_targets *targets);
  * so that hard links, symbolic links and mounts do not hide it. options: how recordings are opened (input/screen.h). */
 ps_code ps_guard_inputs(const ps_job *job, const ps_guard_targets *targets, const ps_reader_options *options, ps_error *error);
 
-/* Everything that can be known about /output/file of a reconstruct or histogram job before the run: its directory is there and can be
+/* Everything that can be known about /output/file of a job that writes one, before the run: its directory is there and can be
  * written, it is no directory, device or pipe, no pattern of series.files catches it, no recording of the series is an output of this
  * program, and ps_guard_inputs for it and the files beside it. PS_E_JOB. */
 ps_code ps_guard_output(const ps_job *job, const ps_reader_options *options, ps_error *error);

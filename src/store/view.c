@@ -208,7 +208,7 @@ ps_code ps_view_open(const char *path, ps_view *view, ps_error *error) {
     PS_GO(ps_layout_check_version(view->entry, path, error));
     PS_GO(load_states(view, error));
     for (int i = 0; i < ps_n_methods; i++) PS_GO(load_method(view, i, error));
-    if (!ps_view_has(view, "histogram")) PS_GO(load_image_axes(view, error));
+    if (ps_view_has(view, "optics_0")) PS_GO(load_image_axes(view, error)); /* what is made without optics has no images */
     view->n_optics = count_groups(view, "optics", 0);
     view->n_processes = count_groups(view, "process", 1);
 done:

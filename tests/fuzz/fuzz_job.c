@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/job.h"
+#include "tasks/histogram/entry.h"
+#include "tasks/simulate/entry.h"
+#include "tasks/task_list.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -29,6 +31,11 @@ static void check_series(const ps_job_series *series) {
     for (int64_t i = 0; i < series->n_files; i++) check(series->files[i][0] != '\0');
 }
 
+#define X(name) &ps_kind_##name,
+static const ps_job_kind *const kind_list[] = {PS_TASK_LIST(X)};
+#undef X
+static const ps_job_kinds kinds = {.kinds = kind_list, .n = sizeof kind_list / sizeof *kind_list};
+
 static void check_histogram(const ps_job_histogram *h) {
     check(h->n_bins >= 1 && h->stride >= 1 && h->sample >= 1 && h->rows[0] >= 0 && h->columns[0] >= 0);
     check(h->automatic_range || h->range[0] < h->range[1]);
@@ -42,20 +49,20 @@ static void check_simulate(const ps_job_simulate *s) {
 
 static void check_job(const ps_job *job) {
     check(job->json && job->effective_text && job->backend && job->upsampling >= 0 && job->memory_budget_GiB >= 0);
-    if (job->task == PS_TASK_SIMULATE) {
-        check_simulate(&job->simulate);
+    if (job->kind == &ps_kind_simulate) {
+        check_simulate(ps_simulate_entry(job));
         return;
     }
     check_series(&job->series);
     check(job->output_file && job->output_file[0] == '/');
     for (int64_t i = 0; i < job->methods.n; i++) check_method(&job->methods.items[i]);
-    if (job->task == PS_TASK_HISTOGRAM) check_histogram(&job->histogram);
+    if (job->kind == &ps_kind_histogram) check_histogram(ps_histogram_entry(job));
 }
 
 static void parse_again(const ps_job *job) {
     ps_job again;
-    check(ps_job_parse(job->effective_text, "/base", NULL, 0, &again, NULL) == PS_OK);
-    check(strcmp(again.effective_text, job->effective_text) == 0 && again.task == job->task);
+    check(ps_job_parse(&kinds, job->effective_text, "/base", NULL, 0, &again, NULL) == PS_OK);
+    check(strcmp(again.effective_text, job->effective_text) == 0 && again.kind == job->kind);
     check(again.series.n_files == job->series.n_files && again.methods.n == job->methods.n);
     ps_job_free(&again);
 }
@@ -69,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     memcpy(text, data, size);
     text[size] = '\0';
     for (char *at = text + strlen(text); at < text + size && n_settings < MOST_SETTINGS; at += strlen(at)) settings[n_settings++] = ++at;
-    if (ps_job_parse(text, "/base", settings, n_settings, &job, &error) == PS_OK) {
+    if (ps_job_parse(&kinds, text, "/base", settings, n_settings, &job, &error) == PS_OK) {
         check_job(&job);
         parse_again(&job);
         ps_job_free(&job);

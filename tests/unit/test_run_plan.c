@@ -14,6 +14,7 @@
 
 #include "core/text.h"
 #include "plan/plan.h"
+#include "tasks/tasks.h"
 
 static char directory[] = "/tmp/ptyseries_prologue_XXXXXX";
 
@@ -92,7 +93,7 @@ static int remove_recordings(void **state) {
 
 static ps_code build(const char *text, const char *setting, ps_job *job, ps_run_plan *plan, ps_error *error) {
     ps_error problem = {0};
-    if (ps_job_parse(text, directory, &setting, setting ? 1 : 0, job, &problem) != PS_OK) fail_msg("%s", problem.text);
+    if (ps_job_parse(ps_task_job_kinds(), text, directory, &setting, setting ? 1 : 0, job, &problem) != PS_OK) fail_msg("%s", problem.text);
     return ps_run_plan_build(job, plan, error);
 }
 

@@ -64,7 +64,7 @@ static void cut(const ps_positions *positions, int64_t n, int64_t first_row, int
 ps_code ps_positions_read(ps_positions *positions, int64_t g, int64_t n, int64_t first_row, int64_t n_rows, void *values, int64_t *n_read,
                           int64_t *frame, ps_error *error) {
     const ps_histogram_plan *plan = positions->plan;
-    int64_t per_frame = plan->positions_per_frame, k = g % per_frame, stride = plan->job->histogram.stride;
+    int64_t per_frame = plan->positions_per_frame, k = g % per_frame, stride = plan->wanted->stride;
     bool is_whole = n_rows == plan->run.detector_rows && plan->columns == plan->run.detector_columns;
     *frame = plan->usable[g / per_frame];
     *n_read = 0;

@@ -253,17 +253,33 @@ static ps_code load(session *s, const char *path, ps_error *error) {
     return PS_OK;
 }
 
-ps_code ps_histogram_preview(const char *path, const ps_preview_options *options, int64_t n_pixels, const int64_t (*pixels)[2],
-                             int64_t *n_written, ps_error *error) {
-    session s = {.view.file = {.file = H5I_INVALID_HID, .entry = H5I_INVALID_HID}, .options = options};
+/* "ROW,COLUMN" as often as given. */
+static ps_code read_pixels(const ps_task_preview *given, int64_t (**pixels)[2], ps_error *error) {
+    *pixels = malloc(((size_t)given->n_pixels + 1) * sizeof **pixels);
+    if (!*pixels) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for pixels");
+    for (int64_t i = 0; i < given->n_pixels; i++) {
+        long long row, column;
+        char behind;
+        if (sscanf(given->pixels[i], "%lld,%lld%c", &row, &column, &behind) != 2)
+            return PS_FAIL(error, PS_E_ARGUMENT, "ptyseries preview: --pixel: found '%s', expected ROW,COLUMN", given->pixels[i]);
+        (*pixels)[i][0] = row;
+        (*pixels)[i][1] = column;
+    }
+    return PS_OK;
+}
+
+ps_code ps_histogram_preview(const char *path, const ps_task_preview *options, int64_t *n_written, ps_error *error) {
+    session s = {.view.file = {.file = H5I_INVALID_HID, .entry = H5I_INVALID_HID}, .options = &options->pictures};
+    int64_t(*pixels)[2] = NULL;
     ps_code code = PS_OK;
+    PS_GO(read_pixels(options, &pixels, error));
     PS_GO(load(&s, path, error));
     PS_GO(draw_map(&s, "mean", s.mean, error));
     PS_GO(draw_map(&s, "variance", s.variance, error));
     PS_GO(draw_named_map(&s, "median", error));
     PS_GO(draw_mask(&s, error));
     PS_GO(draw_total(&s, error));
-    PS_GO(draw_pixels(&s, n_pixels, pixels, error));
+    PS_GO(draw_pixels(&s, options->n_pixels, (const int64_t(*)[2])pixels, error));
     PS_GO(write_report(&s, error));
     *n_written = s.pictures.n;
 done:
@@ -274,5 +290,6 @@ done:
     free(s.variance);
     free(s.mask);
     free(s.image);
+    free(pixels);
     return code;
 }

@@ -149,7 +149,7 @@ static ps_code agree_on_range(sampler *s, double range[2], ps_error *error) {
     if (!isfinite(ends[0]))
         return PS_FAIL(error, PS_E_INPUT,
                        "/histogram/range: auto found no finite value below saturation in the sampled detector frames; give the range");
-    ps_automatic_range(s->plan->run.dtype, s->plan->job->histogram.n_bins, -ends[0] + 0.0, ends[1], range);
+    ps_automatic_range(s->plan->run.dtype, s->plan->wanted->n_bins, -ends[0] + 0.0, ends[1], range);
     return PS_OK;
 }
 
@@ -204,7 +204,7 @@ static ps_code load_centre(const ps_histogram_plan *plan, double *centre, ps_err
     int64_t columns = plan->run.detector_columns;
     double *all = malloc((size_t)(plan->run.detector_rows * columns) * sizeof *all);
     PS_GO_ALLOC(error, all);
-    PS_GO(ps_pedestal_load(plan->job->histogram.centre_file, plan->run.detector_rows, columns, all, error));
+    PS_GO(ps_pedestal_load(plan->wanted->centre_file, plan->run.detector_rows, columns, all, error));
     for (int64_t p = 0; p < plan->n_pixels; p++) {
         double value = all[(plan->first_row + p / plan->columns) * columns + plan->first_column + p % plan->columns];
         centre[p] = is_float(plan->run.dtype) ? value : rint(value);
@@ -215,7 +215,7 @@ done:
 }
 
 static ps_code prepare_centre(const ps_histogram_plan *plan, ps_sample *sample, ps_error *error) {
-    ps_histogram_centre centre = plan->job->histogram.centre;
+    ps_histogram_centre centre = plan->wanted->centre;
     if (centre == PS_CENTRE_NONE) return PS_OK;
     sample->centre = calloc((size_t)plan->n_pixels, sizeof *sample->centre);
     if (!sample->centre) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate the centres of %lld pixels", (long long)plan->n_pixels);
@@ -224,7 +224,7 @@ static ps_code prepare_centre(const ps_histogram_plan *plan, ps_sample *sample, 
 
 ps_code ps_sample_take(const ps_cluster *cluster, const ps_histogram_plan *plan, const uint8_t *given, size_t budget_bytes,
                        ps_sample *sample, ps_error *error) {
-    const ps_job_histogram *job = &plan->job->histogram;
+    const ps_job_histogram *job = plan->wanted;
     bool medians = job->centre == PS_CENTRE_MEDIAN;
     ps_code code = PS_OK;
     sampler s = {.cluster = cluster, .plan = plan, .low = INFINITY, .high = -INFINITY};

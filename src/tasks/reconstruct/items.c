@@ -3,6 +3,7 @@
 #include "hdf5/lock.h"
 #include "tasks/reconstruct/blame.h"
 #include "tasks/reconstruct/worker_parts.h"
+#include "tasks/series.h"
 
 void ps_item_forget(ps_item *it) {
     if (it->counts) ps_frame_destroy(it->counts);
@@ -28,8 +29,7 @@ ps_code ps_item_complete(ps_worker *w, ps_item *it, ps_error *error) {
 }
 
 ps_code ps_item_fail(ps_worker *w, ps_item *it, const ps_error *reason, ps_error *error) {
-    const char *source = w->work->run->series.items[it->frame].source;
-    ps_log(PS_LOG_ERROR, "frame %lld (%s) failed: %s", (long long)it->frame, source, reason->text);
+    ps_series_log_failure(w->work->run, it->frame, reason->text);
     ps_hdf5_lock();
     ps_code code = ps_output_write_seen(w->work->output, it->frame, &it->seen, error);
     if (code == PS_OK) code = ps_output_fail_frame(w->work->output, it->frame, reason->text, error);

@@ -6,22 +6,7 @@
 #include "plan/first_patterns.h"
 #include "store/view.h"
 #include "tasks/reconstruct/session.h"
-
-static void describe_frames(const ps_session *s, ps_output_frame_source *frames) {
-    for (int64_t i = 0; i < s->run.series.n_items; i++) {
-        const ps_series_item *item = &s->run.series.items[i];
-        const ps_run_frame *frame = &s->run.frames[i];
-        frames[i] = (ps_output_frame_source){.source = item->source,
-                                             .bytes = item->bytes,
-                                             .mtime_ns = item->mtime_ns,
-                                             .checksum = s->checks.named[i],
-                                             .acquisition_time = frame->info.acquisition_time,
-                                             .optics = frame->group,
-                                             .n_files = s->checks.first[i + 1] - s->checks.first[i],
-                                             .files = s->checks.files + s->checks.first[i],
-                                             .unreadable = frame->unreadable};
-    }
-}
+#include "tasks/series.h"
 
 static void describe_optics(const ps_session *s, ps_output_optics *optics) {
     for (int64_t g = 0; g < s->run.n_groups; g++) {
@@ -47,7 +32,7 @@ static ps_code make_output(const ps_session *s, ps_error *error) {
     ps_output_optics *optics = calloc((size_t)s->run.n_groups, sizeof *optics);
     PS_GO_ALLOC(error, frames);
     PS_GO_ALLOC(error, optics);
-    describe_frames(s, frames);
+    ps_series_describe(&s->run, &s->checks, frames);
     describe_optics(s, optics);
     ps_output_spec spec = {.job = s->job,
                            .n_frames = s->run.series.n_items,
@@ -83,7 +68,7 @@ static ps_code fail_unusable(ps_session *s, ps_error *error) {
         s->states[i] = PS_FRAME_FAILED;
         if (s->cluster->rank != 0) continue;
         ps_frame_seen seen = ps_run_seen_frame(&frame->seen);
-        ps_log(PS_LOG_ERROR, "frame %lld (%s) failed: %s", (long long)i, s->run.series.items[i].source, reason);
+        ps_series_log_failure(&s->run, i, reason);
         PS_TRY(ps_output_write_seen(s->output, i, &seen, error));
         PS_TRY(ps_output_fail_frame(s->output, i, reason, error));
     }

@@ -3,6 +3,7 @@
 #include "core/log.h"
 #include "tasks/reconstruct/session.h"
 #include "tasks/reconstruct/worker.h"
+#include "tasks/series.h"
 
 typedef struct {
     int64_t n_frames, n_done, n_failed, n_unread; /* of the whole file; n_unread of this run */
@@ -35,8 +36,7 @@ static ps_code judge(const ps_session *s, const outcome *all, ps_code stopped, p
     ps_error_clear(error);
     if (all->n_failed == 0) return PS_OK;
     ps_code code = all->n_done == 0 && all->n_unread == all->n_failed ? PS_E_INPUT : PS_E_PARTIAL;
-    return PS_FAIL(error, code, "%lld of %lld frames failed; their reasons are above and in /entry/frames/error of %s",
-                   (long long)all->n_failed, (long long)all->n_frames, s->job->output_file);
+    return ps_series_fail(code, s->job, all->n_failed, all->n_frames, "", error);
 }
 
 /* One pass over work items, shared through queue; suspects: see ps_work. Adds to *summary. Rank-local. */

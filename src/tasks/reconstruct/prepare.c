@@ -1,11 +1,9 @@
-#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "plan/backend_choice.h"
-#include "store/guard.h"
 #include "tasks/reconstruct/session.h"
+#include "tasks/series.h"
 
 static ps_code open_loader(ps_session *s, ps_error *error) {
     s->shape = ps_run_loader_shape(s->job, &s->run);
@@ -15,36 +13,12 @@ static ps_code open_loader(ps_session *s, ps_error *error) {
 /* What a device has free is only known once it is open; a backend on the host is opened with what the host leaves. */
 static ps_code open_backend(ps_session *s, ps_error *error) {
     ps_backend_options options;
-    PS_TRY(ps_backend_choose(s->job, s->cluster->node_rank, s->cluster->n_node_ranks, &s->ops, &options, error));
+    PS_TRY(ps_series_backend(s->cluster, s->job, &s->ops, &options, error));
     PS_TRY(ps_run_memory_begin(s->job, &s->run, s->ops, &s->share, &s->memory, error));
     options.memory_budget_bytes = s->memory.backend_budget;
-    if (options.n_threads == 0) options.n_threads = omp_get_max_threads();
     PS_TRY(ps_backend_open(s->ops, &options, &s->backend, error));
     ps_backend_info(s->backend, &s->device);
     return ps_run_memory_finish(s->job, &s->run, s->ops, &s->share, s->device.budget_bytes, &s->memory, error);
-}
-
-/* Collective: every rank must see the same recordings; a file system that one node does not see yet is found here. */
-static ps_code agree_on_inputs(const ps_session *s, ps_error *error) {
-    int64_t n = s->run.series.n_items, first = n;
-    for (int64_t i = n - 1; i >= 0; i--)
-        if (s->run.frames[i].unreadable) first = i;
-    int64_t mine[3] = {n, s->run.n_unreadable, s->run.n_groups}, least[3], most[3];
-    PS_TRY(PS_MPI(error, MPI_Allreduce(mine, least, 3, MPI_INT64_T, MPI_MIN, s->cluster->communicator)));
-    PS_TRY(PS_MPI(error, MPI_Allreduce(mine, most, 3, MPI_INT64_T, MPI_MAX, s->cluster->communicator)));
-    if (memcmp(least, most, sizeof least) == 0) return PS_OK;
-    ps_code code = PS_OK;
-    if (n != most[0] || s->run.n_unreadable != least[1] || s->run.n_groups != most[2])
-        code = PS_FAIL(error, PS_E_IO, "host %s sees other inputs than another rank: %lld recordings, %lld unreadable%s%s",
-                       s->cluster->host, (long long)n, (long long)s->run.n_unreadable, first < n ? ", the first because: " : "",
-                       first < n ? s->run.frames[first].unreadable : "");
-    return ps_cluster_agree(s->cluster, code, error);
-}
-
-/* Before anything is touched: the output is none of the files that are read. */
-static ps_code guard_inputs(const ps_session *s, ps_error *error) {
-    ps_reader_options options = ps_job_reader_options(s->job);
-    return s->cluster->rank == 0 ? ps_guard_output(s->job, &options, error) : PS_OK;
 }
 
 /* Collective: what was measured when the output was made belongs to it. Whether there is one is rank 0's to say. */
@@ -56,11 +30,9 @@ static ps_code recall_output(ps_session *s, ps_error *error) {
 }
 
 ps_code ps_session_prepare(ps_session *s, ps_error *error) {
-    PS_TRY(ps_run_plan_preflight(s->cluster, s->job, error));
-    PS_TRY(ps_cluster_agree(s->cluster, guard_inputs(s, error), error));
+    PS_TRY(ps_series_begin(s->cluster, s->job, error));
     PS_TRY(recall_output(s, error));
-    PS_TRY(ps_cluster_agree(s->cluster, ps_run_plan_build_like(s->job, s->measured, &s->run, error), error));
-    PS_TRY(agree_on_inputs(s, error));
+    PS_TRY(ps_series_agree(s->cluster, ps_run_plan_build_like(s->job, s->measured, &s->run, error), &s->run, error));
     PS_TRY(ps_file_checks_make(s->cluster, s->job, &s->run, &s->checks, error));
     PS_TRY(ps_run_plan_survey(s->cluster, s->job, &s->run, 0, error));
     ps_code looked = s->cluster->rank == 0 ? ps_run_plan_inspect(s->job, &s->run, error) : PS_OK;

@@ -11,7 +11,4 @@
 ps_code ps_record(const ps_simulate_setup *setup, int64_t frame, ps_transpose *turning, const ps_simulate_paths *paths,
                   const ps_simulate_watch *watch, ps_error *error);
 
-/* Positions that are encoded together before they are written. */
-int64_t ps_record_slots(const ps_simulate_setup *setup);
-
 #endif

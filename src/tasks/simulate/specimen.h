@@ -3,8 +3,8 @@
 #ifndef PS_TASKS_SIMULATE_SPECIMEN_H
 #define PS_TASKS_SIMULATE_SPECIMEN_H
 
-#include "job/job.h"
 #include "optics/optics.h"
+#include "tasks/simulate/entry.h"
 
 typedef struct {
     int64_t rows, columns; /* of the fine grid */

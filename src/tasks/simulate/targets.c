@@ -69,9 +69,9 @@ static ps_code add_frame(ps_guard_targets *targets, const ps_simulate_paths *pat
 ps_code ps_simulate_guard(const ps_job *job, ps_error *error) {
     ps_code code = PS_OK;
     ps_guard_targets targets = {0};
-    for (int64_t frame = 0; frame < job->simulate.n_frames; frame++) {
+    for (int64_t frame = 0; frame < ps_simulate_entry(job)->n_frames; frame++) {
         ps_simulate_paths paths;
-        PS_GO(ps_simulate_paths_of(&job->simulate, frame, &paths, error));
+        PS_GO(ps_simulate_paths_of(ps_simulate_entry(job), frame, &paths, error));
         code = add_frame(&targets, &paths, error);
         ps_simulate_paths_free(&paths);
         if (code != PS_OK) goto done;

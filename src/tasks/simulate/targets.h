@@ -2,8 +2,8 @@
 #ifndef PS_TASKS_SIMULATE_TARGETS_H
 #define PS_TASKS_SIMULATE_TARGETS_H
 
-#include "job/job.h"
-#include "tasks/reconstruct/run.h"
+#include "tasks/simulate/entry.h"
+#include "tasks/task.h"
 
 /* Where one frame goes; owned. Data files lie beside the master (master_writer.h). */
 typedef struct {

@@ -1,4 +1,4 @@
-#include "tasks/simulate/simulate.h"
+#include "tasks/simulate/run.h"
 
 #include <errno.h>
 #include <inttypes.h>

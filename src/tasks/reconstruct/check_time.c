@@ -1,4 +1,4 @@
-#include "cli/check_time.h"
+#include "tasks/reconstruct/check_time.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,12 @@
-/* The "simulate" entry. */
+#include "tasks/simulate/entry.h"
+
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "job/job_parts.h"
+#include "tasks/task_list.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -66,7 +69,7 @@ static ps_code read_shapes(const ps_json *place, ps_job_simulate *simulate, ps_e
     return ps_json_integer_pair(&detector, 1, 1 << 15, &simulate->detector_rows, &simulate->detector_columns, error);
 }
 
-ps_code ps_job_read_simulate(const ps_json *place, const char *base_directory, ps_job_simulate *simulate, ps_error *error) {
+static ps_code read_simulate(const ps_json *place, const char *base_directory, ps_job_simulate *simulate, ps_error *error) {
     static const char *const keys[] = {
         "seed",      "output_master",        "frames",        "scan_shape", "detector_shape",    "object_upsampling", "object",
         "lattice_A", "lattice_rotation_deg", "atom_sigma_A",  "vacancies",  "phase_rad",         "log_amplitude",     "dose_per_position",
@@ -85,3 +88,26 @@ ps_code ps_job_read_simulate(const ps_json *place, const char *base_directory, p
     PS_TRY(read_changes(place, simulate, error));
     return read_detection(place, simulate, error);
 }
+
+static ps_code read_entry(const ps_json *root, ps_job *job, ps_error *error) {
+    ps_json place = ps_json_member(root, "simulate");
+    ps_job_simulate *simulate = calloc(1, sizeof *simulate);
+    if (!simulate) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the simulate entry");
+    job->own = simulate;
+    return read_simulate(&place, job->base_directory, simulate, error);
+}
+
+static void free_entry(void *own) {
+    ps_job_simulate *simulate = own;
+    free(simulate->output_master);
+    free(simulate);
+}
+
+const ps_job_simulate *ps_simulate_entry(const ps_job *job) {
+    return job->own;
+}
+
+static const char *const entries[] = {"optics", "compute", "simulate"};
+
+const ps_job_kind ps_kind_simulate = {
+    .name = "simulate", .entries = entries, .n_entries = COUNT(entries), .read = read_entry, .free_own = free_entry};

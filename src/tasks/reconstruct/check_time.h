@@ -1,8 +1,8 @@
 /* How long a reconstruct job will take here, from a sample of its own problem. */
-#ifndef PS_CLI_CHECK_TIME_H
-#define PS_CLI_CHECK_TIME_H
+#ifndef PS_TASKS_RECONSTRUCT_CHECK_TIME_H
+#define PS_TASKS_RECONSTRUCT_CHECK_TIME_H
 
-#include "cli/check_report.h"
+#include "tasks/check.h"
 
 /* Seconds on this machine, all cores, one rank: what one optics and one frame cost to compute; reading and writing are not counted.
  * Measured on a few scan frequencies with all pixels and on a few pixels with all positions, and scaled: an estimate, not a promise (within

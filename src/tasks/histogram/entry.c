@@ -1,8 +1,11 @@
-/* The "histogram" entry. */
+#include "tasks/histogram/entry.h"
+
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "job/job_parts.h"
+#include "tasks/task_list.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -52,7 +55,7 @@ static ps_code read_masks(const ps_json *place, ps_job_histogram *histogram, ps_
     return ps_json_number(&saturated, 0, 1, &histogram->saturated_fraction, error);
 }
 
-ps_code ps_job_read_histogram(const ps_json *place, const char *base_directory, ps_job_histogram *histogram, ps_error *error) {
+static ps_code read_histogram(const ps_json *place, const char *base_directory, ps_job_histogram *histogram, ps_error *error) {
     static const char *const keys[] = {"bins", "range", "centre", "region", "stride", "sample", "saturation", "masks"};
     ps_json bins = ps_json_member(place, "bins"), range = ps_json_member(place, "range"), centre = ps_json_member(place, "centre");
     ps_json region = ps_json_member(place, "region"), stride = ps_json_member(place, "stride"), sample = ps_json_member(place, "sample");
@@ -76,3 +79,29 @@ ps_code ps_job_read_histogram(const ps_json *place, const char *base_directory, 
     PS_TRY(read_masks(&masks, histogram, error));
     return read_centre(&centre, base_directory, histogram, error);
 }
+
+static ps_code read_entry(const ps_json *root, ps_job *job, ps_error *error) {
+    ps_json place = ps_json_member(root, "histogram");
+    ps_job_histogram *histogram = calloc(1, sizeof *histogram);
+    if (!histogram) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the histogram entry");
+    job->own = histogram;
+    job->keeps_invalid = job->needs_histograms = true;
+    PS_TRY(read_histogram(&place, job->base_directory, histogram, error));
+    if (histogram->centre_file) job->own_inputs[job->n_own_inputs++] = (ps_job_input){histogram->centre_file, "/histogram/centre"};
+    return PS_OK;
+}
+
+static void free_entry(void *own) {
+    ps_job_histogram *histogram = own;
+    free(histogram->centre_file);
+    free(histogram);
+}
+
+const ps_job_histogram *ps_histogram_entry(const ps_job *job) {
+    return job->own;
+}
+
+static const char *const entries[] = {"series", "output", "compute", "histogram"};
+
+const ps_job_kind ps_kind_histogram = {
+    .name = "histogram", .entries = entries, .n_entries = COUNT(entries), .read = read_entry, .free_own = free_entry};
