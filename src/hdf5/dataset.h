@@ -11,7 +11,6 @@
 
 #include "core/error.h"
 #include "core/types.h"
-#include "input/reader.h"
 
 typedef enum { PS_CHUNKS_PLAIN, PS_CHUNKS_BSLZ4, PS_CHUNKS_LZ4, PS_THROUGH_HDF5 } ps_hdf5_storage;
 

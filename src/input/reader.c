@@ -11,7 +11,7 @@
 
 #include "core/regular.h"
 #include "core/text.h"
-#include "hdf5/util.h"
+#include "hdf5/failure.h"
 #include "input/adapters/clean.h"
 #include "input/adapters/partial.h"
 #include "input/adapters/positions.h"

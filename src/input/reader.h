@@ -30,9 +30,6 @@ typedef struct {
     bool exclude_invalid;
 } ps_reader_options;
 
-/* 64-bit integers are delivered as float64; what they were decides which values are no counts. */
-typedef enum { PS_AS_DELIVERED, PS_FROM_I64, PS_FROM_U64 } ps_stored;
-
 /* What a file tells about itself. NAN and 0 stand for "does not say". */
 typedef struct {
     char format[64];                 /* "Dectris master", "NumPy", ... */
