@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/options.h"
 #include "core/text.h"
+#include "input/look.h"
 #include "input/preflight.h"
 #include "plan/backend_choice.h"
 #include "store/guard.h"
@@ -230,7 +231,7 @@ int ps_command_check(int n_arguments, char **arguments) {
     bool help = false;
     ps_code code = parse(&given, n_arguments, arguments, &help, &error);
     if (code == PS_OK && !help) {
-        ps_preflight_begin();
+        ps_preflight_begin(ps_recording_look);
         code = check(&given, &error);
     }
     if (code != PS_OK) ps_log(PS_LOG_ERROR, "%s", error.text);

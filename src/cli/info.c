@@ -7,8 +7,11 @@
 
 #include "cli/cli.h"
 #include "core/options.h"
+#include "input/look.h"
+#include "input/open.h"
 #include "input/preflight.h"
 #include "input/reader.h"
+#include "input/scan_shape.h"
 #include "store/info.h"
 #include "tasks/histogram/view.h"
 
@@ -136,7 +139,7 @@ done:
 }
 
 static ps_code print_file(const char *source, const ps_reader_options *options, ps_error *error) {
-    ps_preflight_begin();
+    ps_preflight_begin(ps_recording_look);
     PS_TRY(ps_preflight_inspect(source, options, error));
     if (ps_histogram_is_output(source)) return ps_histogram_print_info(source, error);
     return ps_output_is_output(source) ? ps_output_print_info(source, error) : print_recording(source, options, error);
