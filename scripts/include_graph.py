@@ -268,7 +268,7 @@ def arrow(points):
 
 def svg(tree):
     """The way of the data as a row of boxes, then the folders from the highest down; an arrow from a folder to one that it includes."""
-    left, box, row, step, top = 24, 500, 48, 18, 206
+    left, box, row, step, top = 24, 620, 48, 18, 206
     names = list(reversed(LEVEL))
     row_of = {name: place for place, name in enumerate(names)}
     edges = needed_edges(count_edges(tree))
@@ -300,11 +300,11 @@ def svg(tree):
         out.append(f'<text x="{left + 12}" y="{y + 23}" font-weight="bold">{name}</text>')
         purpose = next(purpose for other, purpose, _ in FOLDERS if other == name)
         out.append(f'<text x="{left + 84}" y="{y + 23}" fill="#333">{html.escape(purpose)}</text>')
-    for name in names:  # arrows arrive above the middle of a box and leave below it, those of inner columns nearest to the middle
-        for here, places in (("to", arriving), ("from", leaving)):
+    for name in names:  # arrows arrive in the upper half of a box and leave from the lower, so that those of inner lanes do not cross others
+        for here, places, first, last in (("to", arriving, 15, 4), ("from", leaving, 21, 32)):
             mine = sorted((edge for edge in edges if edge[here == "to"] == name), key=lane.get)
             for place, edge in enumerate(mine):
-                places[edge] = 16 - 3 * place if here == "to" else 20 + 3 * place
+                places[edge] = first + (last - first) * place // max(len(mine) - 1, 2)
     for edge in edges:
         x = left + box + 24 + step * lane[edge]
         begin, end = top + row * row_of[edge[0]] + leaving[edge], top + row * row_of[edge[1]] + arriving[edge]
