@@ -1,7 +1,7 @@
 /* Counts on the device: taking the active pixels out of detector frames, and their means over the scan.
  *
- * A put copies raw detector frames through pinned buffers to the device, where gather_kernel keeps the active pixels only, as counts.cuh
- * lays them out. The element type stays what the detector wrote.
+ * A put copies raw detector frames through pinned buffers to the device, where gather_kernel keeps the active pixels only, as
+ * count_sheets.cuh lays them out. The element type stays what the detector wrote.
  *
  * gather_kernel: a warp takes a tile and 64 positions, a lane a pixel, eight positions' loads under way at a time; what it writes of two
  * positions next to each other is one piece. The tiles of a block share the sectors of their detector rows. Bytes: the sectors under the
@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cuda/counts.cuh"
+#include "kernels/cuda/count_sheets.cuh"
 #include "kernels/cuda/intrinsics.cuh"
 #include "kernels/cuda/operations.h"
 
 enum { GATHER_WARPS = 8, GATHER_POSITIONS = 64, GATHER_AHEAD = 8, MEANS_THREADS = 256 };
 
-/* counts: [n_positions, n_pixels]; slots: as counts.cuh says, from first_position on. */
+/* counts: [n_positions, n_pixels]; slots: as count_sheets.cuh says, from first_position on. */
 template <typename Word>
 static __global__ void __launch_bounds__(32 * GATHER_WARPS)
     gather_kernel(const Word *counts, int64_t n_positions, int64_t n_pixels, const int32_t *slot_detector, int64_t n_slots, Word *slots,

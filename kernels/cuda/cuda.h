@@ -193,7 +193,6 @@ typedef struct {
     float2 *spectra; /* [store_tiles, n_spectrum, 32] */
     int64_t store_tiles;
     unsigned char *scratch;
-    size_t scratch_bytes;
     uint64_t *owner; /* host, [frames that fit whole]: serial number of the frame whose complete g stands there */
     int64_t n_owners;
 } ps_cuda_workspace;
@@ -216,6 +215,7 @@ typedef struct {
     ps_cuda_class classes[PS_CUDA_CLASSES];
     int64_t n_small_tasks, n_tasks; /* tasks up to 4 aliases come first, then those up to 8 */
     double scale_amplitude, scale_phase;
+    size_t scratch_bytes; /* of its largest operation: ps_cuda_scratch_bytes */
 
     void *memory; /* one block; everything below lies in it */
     size_t memory_bytes;
@@ -260,7 +260,7 @@ struct ps_cuda_frame {
 
     void *memory;
     size_t memory_bytes;
-    void *d_counts;                             /* [n_slots / 16, n_positions, 16] dtype, as they came: counts.cuh */
+    void *d_counts;                             /* [n_slots / 16, n_positions, 16] dtype, as they came: count_sheets.cuh */
     double *d_mean_parts;                       /* [PS_CUDA_MEAN_PARTS, n_slots] sums of parts of the scan */
     uint32_t *d_marked_parts;                   /* [PS_CUDA_MEAN_PARTS, n_slots] */
     double *d_mean;                             /* [n_slots] */

@@ -4,7 +4,7 @@
  * lanes whose pixels share a bin share a sector; in [pixel, cell] (pixel-major) every increment touches its own. A frame increments each
  * pixel's row once, so a sector is back in DRAM before it is hit again unless the cells in use fit the L2: that, 32 bytes read and
  * written per value, is what bounds both, and why histogram_shared.cu is the default. */
-#include "kernels/cuda/histogram.cuh"
+#include "kernels/cuda/histogram_kernels.cuh"
 
 namespace {
 

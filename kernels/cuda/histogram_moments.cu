@@ -5,7 +5,7 @@
  * sum. All sums are integers, so no order of atomics changes them. Bytes moved: the batch once; that bounds it. */
 #include <cfloat>
 
-#include "kernels/cuda/histogram.cuh"
+#include "kernels/cuda/histogram_kernels.cuh"
 
 namespace {
 

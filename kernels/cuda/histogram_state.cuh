@@ -2,7 +2,7 @@
 #ifndef PS_KERNELS_CUDA_HISTOGRAM_STATE_CUH
 #define PS_KERNELS_CUDA_HISTOGRAM_STATE_CUH
 
-#include "kernels/cuda/histogram.cuh"
+#include "kernels/cuda/histogram_kernels.cuh"
 
 __extension__ typedef __int128 ps_int128;
 

@@ -16,7 +16,7 @@
  * columns takes some 90 instructions, 58 of them double, and a run some 150 more. Measured alternatives are in docs/performance.md. */
 #include <limits.h>
 
-#include "kernels/cuda/normal.cuh"
+#include "kernels/cuda/normal_kernels.cuh"
 #include "kernels/cuda/normal_terms.cuh"
 
 enum { WARPS = 4, MOST = 4 }; /* MOST: columns whose products fit into registers */

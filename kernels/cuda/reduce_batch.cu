@@ -2,7 +2,7 @@
  * when the budget does not hold them whole, and reduced by reduce.cu and reduce_exact.cu; the phase method's projection follows. */
 #include <assert.h>
 
-#include "kernels/cuda/reduce.cuh"
+#include "kernels/cuda/reduce_kernels.cuh"
 
 /* How many of `left` frames the next launch takes: there are kernels for 1, 2 and 4. */
 static int frames_together(int64_t left) {

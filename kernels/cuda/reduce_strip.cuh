@@ -3,7 +3,7 @@
 #ifndef PS_KERNELS_CUDA_REDUCE_STRIP_CUH
 #define PS_KERNELS_CUDA_REDUCE_STRIP_CUH
 
-#include "kernels/cuda/reduce.cuh"
+#include "kernels/cuda/reduce_kernels.cuh"
 #include "kernels/cuda/row_phase.cuh"
 
 enum { PS_REDUCE_STRIP = 8 }; /* tiles; the same for any number of frames, for it shows in the order of sums */

@@ -17,7 +17,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "kernels/cuda/counts.cuh"
+#include "kernels/cuda/count_sheets.cuh"
 #include "kernels/cuda/operations.h"
 #include "kernels/cuda/scan_fft.cuh"
 

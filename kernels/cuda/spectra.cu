@@ -10,7 +10,7 @@
  *
  * scan_kernel: 128 positions of 16 pixels a block, turned in shared memory; lanes are pixels on the way in, positions on the way out.
  * tile_kernel: 32 spectrum values x up to 32 pixels a block, turned likewise. */
-#include "kernels/cuda/counts.cuh"
+#include "kernels/cuda/count_sheets.cuh"
 #include "kernels/cuda/operations.h"
 
 enum { SCAN_THREADS = 256, SCAN_PIXELS = 16, SCAN_POSITIONS = 128, TURN = 32, TURN_ROWS = 8 };

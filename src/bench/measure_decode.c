@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "hdf5/bslz4.h"
 #include "hdf5/util.h"
+#include "input/open.h"
 #include "input/reader.h"
 #include "tasks/simulate/master_writer.h"
 

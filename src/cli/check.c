@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "core/log.h"
 #include "core/options.h"
+#include "input/look.h"
 #include "input/preflight.h"
 #include "tasks/check.h"
 #include "tasks/tasks.h"
@@ -89,7 +90,7 @@ int ps_command_check(int n_arguments, char **arguments) {
     bool help = false;
     ps_code code = parse(&given, n_arguments, arguments, &help, &error);
     if (code == PS_OK && !help) {
-        ps_preflight_begin();
+        ps_preflight_begin(ps_recording_look);
         code = check(&given, &error);
     }
     if (code != PS_OK) ps_log(PS_LOG_ERROR, "%s", error.text);

@@ -7,8 +7,11 @@
 
 #include "cli/cli.h"
 #include "core/options.h"
+#include "input/look.h"
+#include "input/open.h"
 #include "input/preflight.h"
 #include "input/reader.h"
+#include "input/scan_shape.h"
 #include "tasks/tasks.h"
 
 static void print_line(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -135,7 +138,7 @@ done:
 }
 
 static ps_code print_file(const char *source, const ps_reader_options *options, ps_error *error) {
-    ps_preflight_begin();
+    ps_preflight_begin(ps_recording_look);
     PS_TRY(ps_preflight_inspect(source, options, error));
     const ps_task *task = ps_task_of_output(source);
     return task ? task->info(source, error) : print_recording(source, options, error);

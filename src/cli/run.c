@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "core/options.h"
 #include "core/text.h"
+#include "input/look.h"
 #include "input/preflight.h"
 #include "plan/backend_choice.h"
 #include "tasks/tasks.h"
@@ -100,7 +101,7 @@ int ps_command_run(int n_arguments, char **arguments) {
     char *command_line = join_command_line(n_arguments, arguments);
     ps_code code = parse(&given, n_arguments, arguments, &help, &error);
     if (code == PS_OK && !help) {
-        ps_preflight_begin(); /* while there are neither MPI nor threads */
+        ps_preflight_begin(ps_recording_look); /* while there are neither MPI nor threads */
         ps_stop_install(given.max_hours);
         code = ps_cluster_begin(&cluster, &error);
         ps_log_configure(&(ps_log_options){

@@ -9,7 +9,7 @@
 
 #include "core/regular.h"
 #include "core/text.h"
-#include "hdf5/util.h"
+#include "hdf5/failure.h"
 
 static char refused[PATH_MAX + 100];
 

@@ -7,8 +7,9 @@
 #include "core/byte_order.h"
 #include "core/file_read.h"
 #include "hdf5/bslz4.h"
+#include "hdf5/failure.h"
 #include "hdf5/index.h"
-#include "hdf5/util.h"
+#include "hdf5/lock.h"
 
 /* The chunks that hold positions [first, first + n): a box of the chunk grid, in the order lead[0], lead[1], rows, columns. */
 typedef struct {

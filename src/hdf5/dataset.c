@@ -8,6 +8,8 @@
 #include "hdf5/behind.h"
 #include "hdf5/bslz4.h"
 #include "hdf5/chunks.h"
+#include "hdf5/element_type.h"
+#include "hdf5/failure.h"
 #include "hdf5/index.h"
 #include "hdf5/util.h"
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "hdf5/failure.h"
 #include "hdf5/util.h"
 #include "hdf5/virtual.h"
 

@@ -1,6 +1,6 @@
-/* One recording (a 4D-STEM frame) behind one interface; one file per format implements it.
+/* One recording (a 4D-STEM frame) behind one interface; one file per format implements it. open.h opens one.
  *
- * A format is chosen by looking into the file, never by its name alone. Readers are rank-local and not thread-safe; they take
+ * Readers are rank-local and not thread-safe; they take
  * ps_hdf5_lock themselves where they need it (do not hold it around a read: decoding needs no lock). They never modify a file. Shapes,
  * counts and sizes are 64-bit. */
 #ifndef PS_INPUT_READER_H
@@ -26,12 +26,9 @@ typedef struct {
     int64_t channel;                     /* of [position, channel, row, column] data, from 1 */
     /* Values that are no counts become the invalid-count value of the type (ps_dtype_invalid_value; NAN in floating types): counts at or
      * above the saturation value, infinities, negative values of signed integers, which are delivered as unsigned ones then, and
-     * invalid-count values that were written into other types (input/clean.h). */
+     * invalid-count values that were written into other types (adapters/clean.h). */
     bool exclude_invalid;
 } ps_reader_options;
-
-/* 64-bit integers are delivered as float64; what they were decides which values are no counts. */
-typedef enum { PS_AS_DELIVERED, PS_FROM_I64, PS_FROM_U64 } ps_stored;
 
 /* What a file tells about itself. NAN and 0 stand for "does not say". */
 typedef struct {
@@ -95,8 +92,6 @@ struct ps_reader {
     ps_reader *inner;   /* NULL, or the reader this one stands in front of, which it owns */
 };
 
-/* source: "path" or "path:/dataset". Finds the reader, opens it. Owned by the caller: ps_reader_close. */
-ps_code ps_reader_open(const char *source, const ps_reader_options *options, ps_reader **reader, ps_error *error);
 void ps_reader_close(ps_reader *reader);
 ps_code ps_reader_read(ps_reader *reader, int64_t first_position, int64_t n_positions, void *counts, ps_error *error);
 ps_code ps_reader_mask(ps_reader *reader, uint8_t *bad, bool *present, ps_error *error);
@@ -112,9 +107,5 @@ void ps_reader_note(ps_reader *reader, const char *format, ...) __attribute__((f
 
 /* Zeros without exclude_invalid. */
 ps_invalid_counts ps_reader_invalid(const ps_reader *reader);
-
-/* Scan shape from the job (options), else the file's metadata, else, where nothing the file says is against it (scan_doubt), the exact
- * square root of n_positions; otherwise PS_E_INPUT with both numbers and the factor pairs that would fit. Never trims or pads. */
-ps_code ps_reader_scan_shape(const ps_reader *reader, const ps_reader_options *options, int64_t *rows, int64_t *columns, ps_error *error);
 
 #endif

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "input/open.h"
+#include "input/scan_shape.h"
 #include "plan/parts.h"
 
 enum { MOST_LISTED = 8 };

@@ -17,7 +17,8 @@
 
 #include "core/types.h"
 #include "hdf5/bslz4.h"
-#include "hdf5/util.h"
+#include "hdf5/element_type.h"
+#include "input/open.h"
 #include "input/reader.h"
 
 #define FORMATS PS_SOURCE_DIR "/../shared/data/formats"

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "input/adapters/clean.h"
+#include "input/open.h"
 #include "recordings.h"
 
 static void test_unsigned(void **unused) {

@@ -2,6 +2,8 @@
  * their image numbers, saturation and bit depth in every place, energies that are none of electrons. */
 #include <math.h>
 
+#include "input/open.h"
+#include "input/scan_shape.h"
 #include "recordings.h"
 
 #define DETECTOR "/entry/instrument/detector"

@@ -2,6 +2,8 @@
 #include <math.h>
 
 #include "input/adapters/positions.h"
+#include "input/open.h"
+#include "input/scan_shape.h"
 #include "recordings.h"
 
 enum { ROWS = 3, COLUMNS = 5 };

@@ -1,6 +1,7 @@
 /* What holds for every format: unknown files, bounds, scan shapes, masks from files. */
 #include "input/adapters/mask.h"
 #include "input/formats/formats.h"
+#include "input/scan_shape.h"
 #include "recordings.h"
 
 static void test_unknown_files(void **unused) {

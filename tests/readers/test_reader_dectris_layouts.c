@@ -2,6 +2,7 @@
  * files under a low limit of open files. */
 #include <sys/resource.h>
 
+#include "input/open.h"
 #include "recordings.h"
 
 enum { ROWS = 6, COLUMNS = 7 };

@@ -3,6 +3,8 @@
 
 #include "input/formats/empad_xml.h"
 #include "input/formats/xml.h"
+#include "input/open.h"
+#include "input/scan_shape.h"
 #include "recordings.h"
 
 static void write_raw(const char *path, int64_t n, int64_t stored_rows) {

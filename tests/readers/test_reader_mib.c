@@ -1,5 +1,7 @@
 /* Merlin MIB: counter depths, quads and their gap, regions, the .hdr file, damage; real single and quad recordings. */
 #include "input/formats/mib_header.h"
+#include "input/open.h"
+#include "input/scan_shape.h"
 #include "recordings.h"
 
 enum { HEADER = 384 };

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "core/text.h"
+#include "input/open.h"
 #include "input/reader.h"
 #include "optics/optics_json.h"
 #include "tasks/simulate/run.h"

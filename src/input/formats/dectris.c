@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "hdf5/failure.h"
 #include "hdf5/util.h"
 #include "input/adapters/partial.h"
 #include "input/formats/dectris_links.h"

@@ -7,6 +7,7 @@
 
 #include "core/text.h"
 #include "hdf5/behind.h"
+#include "hdf5/failure.h"
 #include "hdf5/linked_file.h"
 #include "hdf5/util.h"
 #include "input/file_list.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "input/adapters/mask.h"
+#include "input/open.h"
 #include "input/reader.h"
 
 void ps_share(int64_t n, int rank, int n_ranks, int64_t *begin, int64_t *end) {

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "input/open.h"
+
 enum { WHOLE_BYTES = 16 << 20 };
 
 static size_t whole_bytes(const ps_histogram_plan *plan) {

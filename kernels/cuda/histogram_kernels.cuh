@@ -1,6 +1,6 @@
 /* What the CUDA histogram kernels share: the map on the device, reading values, and finding slots. Internal to kernels/cuda. */
-#ifndef PS_KERNELS_CUDA_HISTOGRAM_CUH
-#define PS_KERNELS_CUDA_HISTOGRAM_CUH
+#ifndef PS_KERNELS_CUDA_HISTOGRAM_KERNELS_CUH
+#define PS_KERNELS_CUDA_HISTOGRAM_KERNELS_CUH
 
 #include <cuda_runtime.h>
 

@@ -1,6 +1,7 @@
-/* What measuring a disc that is seen whole and one that gaps cut have in common. Internal to the measurement. */
-#ifndef PS_OPTICS_MEASURE_PARTS_H
-#define PS_OPTICS_MEASURE_PARTS_H
+/* A mean pattern on the way to its disc: what measuring a disc that is seen whole and one that gaps cut have in common. Internal to the
+ * measurement. */
+#ifndef PS_OPTICS_PICTURE_H
+#define PS_OPTICS_PICTURE_H
 
 #include "optics/measure.h"
 
@@ -17,6 +18,11 @@ typedef struct {
     int64_t *queue;    /* scratch */
 } ps_picture;
 
+/* filled and smooth are not filled in, piece and silent are 0. ps_picture_free; nothing to free after an error. */
+ps_code ps_picture_create(int64_t rows, int64_t columns, ps_picture *p, ps_error *error);
+void ps_picture_free(ps_picture *p);
+
+double ps_picture_median(double *values, int64_t n); /* n > 0; sorts them */
 bool ps_picture_touches_edge(const ps_picture *p);
 /* Distance from the disc's rim in pixels, negative inside. */
 double ps_picture_outside_px(const ps_disc *disc, int64_t row, int64_t column, const double pitch[2]);
@@ -25,15 +31,5 @@ double ps_picture_level(ps_picture *p, const ps_disc *disc, const double pitch[2
 /* Fills disc->missing. out_of_round: part of the disc's area where the piece and the circle differ. */
 void ps_picture_compare(const ps_picture *p, const double pitch[2], ps_disc *disc, double *out_of_round);
 ps_code ps_picture_refuse(const ps_disc *disc, const double pitch[2], double out_of_round, ps_error *error);
-
-/* Fills p->silent. mean, bad: as in ps_disc_measure. */
-void ps_picture_find_silent(ps_picture *p, const double *mean, const uint8_t *bad, double plateau);
-/* Adds to the piece what is bright on the other side of gaps; returns its size. */
-int64_t ps_picture_join(ps_picture *p, double threshold);
-/* Whether no pixels that never count lie inside the disc or at its rim, and at most such a part of the rim is elsewhere than it should be.
- */
-bool ps_picture_is_whole(ps_picture *p, const double pitch[2], const ps_disc *disc, double most_wrong);
-/* The circle of what is seen of the joined piece's rim. PS_E_INPUT: it makes no circle. */
-ps_code ps_picture_measure_cut(ps_picture *p, double threshold, const double pitch[2], ps_disc *disc, ps_error *error);
 
 #endif

@@ -1,7 +1,7 @@
 /* What the kernels that form N share: their arguments, and N from the Gram of side bands; and the products of columns that
  * normal_large.cu stages in shared memory. */
-#ifndef PS_KERNELS_CUDA_NORMAL_CUH
-#define PS_KERNELS_CUDA_NORMAL_CUH
+#ifndef PS_KERNELS_CUDA_NORMAL_KERNELS_CUH
+#define PS_KERNELS_CUDA_NORMAL_KERNELS_CUH
 
 #include "kernels/cuda/operations.h"
 #include "kernels/cuda/transfer.cuh"

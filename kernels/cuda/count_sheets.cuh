@@ -1,7 +1,7 @@
 /* How counts lie on the device: [n_slots / 16, n_positions, 16] of the frame's element type. Sixteen pixels of a scan position lie together
  * (half a tile), so that kernels whose lanes are pixels read and write whole sectors, and what they read of a scan row is one piece. */
-#ifndef PS_KERNELS_CUDA_COUNTS_CUH
-#define PS_KERNELS_CUDA_COUNTS_CUH
+#ifndef PS_KERNELS_CUDA_COUNT_SHEETS_CUH
+#define PS_KERNELS_CUDA_COUNT_SHEETS_CUH
 
 #include <cuda_runtime.h>
 #include <stdint.h>

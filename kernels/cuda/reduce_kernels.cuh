@@ -1,6 +1,6 @@
 /* What the reduction's two kernels share. */
-#ifndef PS_KERNELS_CUDA_REDUCE_CUH
-#define PS_KERNELS_CUDA_REDUCE_CUH
+#ifndef PS_KERNELS_CUDA_REDUCE_KERNELS_CUH
+#define PS_KERNELS_CUDA_REDUCE_KERNELS_CUH
 
 #include "kernels/cuda/operations.h"
 #include "kernels/cuda/transfer.cuh"
