@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "core/assert.h"
+
 enum { MOST_FLYBACK = 32 };
 
 /* Flyback positions per row that make up the difference, the last row's there or not; 0: none do. */
@@ -15,6 +17,7 @@ static int64_t flyback_that_fits(int64_t n_frames, int64_t rows, int64_t columns
 }
 
 void ps_scan_hint(int64_t n_frames, int64_t rows, int64_t columns, char *text, size_t bytes) {
+    PS_ASSERT(rows > 0 && columns > 0 && bytes > 0);
     enum { LARGEST = 1 << 24 };
     text[0] = '\0';
     if (n_frames < 1 || rows < 1 || columns < 1 || rows > LARGEST || columns > LARGEST) return;
