@@ -10,7 +10,7 @@ foreach(isa baseline avx2)
   foreach(test test_stored_cases test_backend_laws test_backend_invariance)
     add_test(NAME contract.${test}.${isa} COMMAND ${test})
     set_tests_properties(contract.${test}.${isa} PROPERTIES LABELS contract TIMEOUT 300 SKIP_RETURN_CODE 77 PROCESSORS 2 FIXTURES_REQUIRED oracle_cases
-      ENVIRONMENT_MODIFICATION OMP_WAIT_POLICY=set:passive
+      ENVIRONMENT_MODIFICATION "OMP_WAIT_POLICY=set:passive;${ps_contract_modification}"
       ENVIRONMENT "PS_ORACLE_CASES=${PS_ORACLE_CASES};PS_CONTRACT_BACKENDS=cpu-fast;PS_CPU_ISA=${isa}")
   endforeach()
 endforeach()

@@ -1,8 +1,8 @@
 /* Assertions of preconditions: a broken one ends the program and says where; a release build evaluates none. */
+#include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
