@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/assert.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/memory.h"
 
@@ -101,6 +102,7 @@ ps_code ps_cpu_frame_get_right_side(ps_frame *handle, ps_methods method, int64_t
 }
 
 void ps_cpu_write_image(int64_t n, const double *image, float *f32, double *f64) {
+    PS_ASSERT(n > 0 && image);
     for (int64_t i = 0; i < n; i++) {
         if (f32) f32[i] = (float)image[i];
         if (f64) f64[i] = image[i];

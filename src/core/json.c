@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/assert.h"
 #include "core/text.h"
 #include "core/utf8.h"
 
@@ -117,10 +118,12 @@ ps_json ps_json_member(const ps_json *object, const char *key) {
 }
 
 ps_json ps_json_element(const ps_json *array, int64_t index) {
+    PS_ASSERT(index >= 0 && index <= INT32_MAX);
     return (ps_json){.value = cJSON_GetArrayItem(array->value, (int)index), .parent = array, .index = index};
 }
 
 ps_json ps_json_next(const ps_json *element) {
+    PS_ASSERT(element->value);
     return (ps_json){.value = element->value->next, .parent = element->parent, .index = element->index + 1};
 }
 
@@ -234,6 +237,7 @@ ps_code ps_json_object(const ps_json *place, const char *const *keys, size_t n_k
 }
 
 ps_code ps_json_number(const ps_json *place, double minimum, double maximum, double *number, ps_error *error) {
+    PS_ASSERT(minimum <= maximum);
     if (!place->value) return PS_OK;
     double value = place->value->valuedouble;
     if (!cJSON_IsNumber(place->value)) return ps_json_fail(place, error, "a number");
@@ -246,6 +250,7 @@ ps_code ps_json_number(const ps_json *place, double minimum, double maximum, dou
 }
 
 ps_code ps_json_integer(const ps_json *place, int64_t minimum, int64_t maximum, int64_t *integer, ps_error *error) {
+    PS_ASSERT(minimum <= maximum);
     if (!place->value) return PS_OK;
     double value = place->value->valuedouble;
     if (!cJSON_IsNumber(place->value) || value != floor(value) || !(fabs(value) <= largest_exact_integer) || (int64_t)value < minimum ||

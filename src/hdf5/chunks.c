@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/assert.h"
 #include "core/byte_order.h"
 #include "core/file_read.h"
 #include "hdf5/bslz4.h"
@@ -43,6 +44,7 @@ static size_t chunk_elements(const ps_hdf5_dataset *d) {
 }
 
 static chunk_read plan_read(ps_hdf5_dataset *d, const ps_hdf5_read *read) {
+    PS_ASSERT(read->n > 0 && read->first >= 0 && read->first + read->n <= d->n_positions);
     int64_t first = read->first, n = read->n;
     chunk_read r = {
         .dataset = d, .first = first, .n = n, .frame_offset = read->frame_offset, .missing = read->missing, .counts = read->counts};
@@ -296,6 +298,7 @@ done:
 }
 
 ps_code ps_hdf5_chunks_read(ps_hdf5_dataset *dataset, const ps_hdf5_read *read, ps_error *error) {
+    PS_ASSERT(dataset->storage != PS_THROUGH_HDF5 && read->counts);
     chunk_read r = plan_read(dataset, read);
     ps_code code = PS_OK;
     ps_hdf5_lock();

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/assert.h"
 #include "core/regular.h"
 #include "hdf5/behind.h"
 #include "hdf5/failure.h"
@@ -184,6 +185,7 @@ bool ps_hdf5_number(hid_t location, const char *path, double *value) {
     return numbers_of(open_dataset(location, path), 1, value);
 }
 bool ps_hdf5_numbers(hid_t location, const char *path, size_t n, double *values) {
+    PS_ASSERT(n > 0);
     return numbers_of(open_dataset(location, path), n, values);
 }
 bool ps_hdf5_text(hid_t location, const char *path, char *text, size_t bytes) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/assert.h"
 #include "optics/circle.h"
 #include "optics/measure_cut.h"
 #include "optics/picture.h"
@@ -200,6 +201,7 @@ static ps_code measure(ps_picture *p, const double *mean, const uint8_t *bad, co
 
 ps_code ps_disc_measure(const double *mean, const uint8_t *bad, int64_t rows, int64_t columns, const double pitch[2], ps_disc *disc,
                         ps_error *error) {
+    PS_ASSERT(rows > 0 && columns > 0 && pitch[0] > 0 && pitch[1] > 0);
     ps_picture p;
     PS_TRY(ps_picture_create(rows, columns, &p, error));
     fill_bad(&p, mean, bad);

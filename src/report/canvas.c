@@ -141,12 +141,12 @@ static void fail_png(png_structp png, png_const_charp message) {
 }
 
 static void write_png(png_structp png, png_infop info, const ps_canvas *canvas, const char *description) {
-    png_text text = {.compression = PNG_TEXT_COMPRESSION_NONE, .key = (png_charp) "Description", .text = (png_charp)description};
+    png_text comment = {.compression = PNG_TEXT_COMPRESSION_NONE, .key = (png_charp) "Description", .text = (png_charp)description};
     png_set_IHDR(png, info, (png_uint_32)canvas->width, (png_uint_32)canvas->height, 8, PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_set_compression_level(png, 4); /* noise hardly packs better at 6, which takes twice as long */
     png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_UP);
-    png_set_text(png, info, &text, 1);
+    png_set_text(png, info, &comment, 1);
     png_write_info(png, info);
     for (int64_t row = 0; row < canvas->height; row++) png_write_row(png, canvas->grey + row * canvas->width);
     png_write_end(png, info);

@@ -23,15 +23,17 @@ static const char style[] =
     "svg .grid{stroke:#e4e4e4;fill:none}svg .axis{stroke:#333;fill:none}svg .curve{fill:none;stroke-width:1.3}";
 
 ps_code ps_report_add(ps_report_pictures *pictures, char *path, const char *title, ps_error *error) {
-    char *copy = strdup(title);
     ps_report_picture *larger = realloc(pictures->pictures, (size_t)(pictures->n + 1) * sizeof *larger);
+    char *copy = larger ? strdup(title) : NULL;
     if (larger) pictures->pictures = larger;
-    if (!larger || !copy || !path) {
+    if (!copy || !path) {
         free(copy);
         free(path);
         return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the list of pictures");
     }
-    pictures->pictures[pictures->n++] = (ps_report_picture){path, copy};
+    larger[pictures->n].path = path;
+    larger[pictures->n].title = copy;
+    pictures->n++;
     return PS_OK;
 }
 

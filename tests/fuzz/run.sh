@@ -13,7 +13,7 @@ work=${PS_FUZZ_DIR:-$root/build-fuzz}
 mkdir -p "$work"
 src=$root/src
 formats=$src/input/formats
-core="$src/core/error.c $src/core/types.c $root/kernels/aberrations.c"
+core="$src/core/assert.c $src/core/error.c $src/core/types.c $root/kernels/aberrations.c"
 json="$src/core/json.c $src/core/text.c $src/core/utf8.c $src/core/regular.c"
 
 sources() {
@@ -50,7 +50,7 @@ dictionary() {
 }
 
 [ $# -gt 0 ] || eval "set -- $all"
-flags="-std=gnu11 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Wno-unknown-pragmas"
+flags="-std=gnu11 -D_GNU_SOURCE -DPS_ASSERTIONS -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Wno-unknown-pragmas"
 hdf5=hdf5
 for name in hdf5-mpich hdf5-openmpi; do
     if pkg-config --exists $name; then hdf5=$name; fi

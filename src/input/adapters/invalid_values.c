@@ -1,5 +1,7 @@
 #include <math.h>
 
+#include "core/assert.h"
+
 #include "input/adapters/clean.h"
 
 enum { SMALLEST_DEPTH = 8, SIXTEEN_ONES = 65535 };
@@ -88,6 +90,7 @@ static void clean_floating(void *counts, int64_t n_frames, int64_t pixels, const
 }
 
 void ps_invalid_values_clean(void *counts, int64_t n_frames, int64_t pixels, const ps_recording *info, ps_invalid_counts *found) {
+    PS_ASSERT(n_frames >= 0 && pixels > 0 && (counts || n_frames == 0));
     if (info->dtype == PS_F32 || info->dtype == PS_F64)
         clean_floating(counts, n_frames, pixels, info, found);
     else

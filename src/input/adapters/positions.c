@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/assert.h"
+
 enum { PIECE_BYTES = 32 << 20 }; /* of frames held at once while they are turned round or summed */
 
 typedef struct {
@@ -19,6 +21,7 @@ bool ps_positions_asked(const ps_reader_options *options) {
 }
 
 ps_dtype ps_positions_sum_dtype(ps_dtype dtype, int64_t repeats) {
+    PS_ASSERT(repeats >= 1);
     if (repeats <= 1) return dtype;
     switch (dtype) {
     case PS_U8: return repeats * (UINT8_MAX - 1) < UINT16_MAX ? PS_U16 : PS_U32; /* the invalid-count value is no count */

@@ -26,7 +26,8 @@ static ps_code pack_aliases(const ps_system_desc *full, ps_frequency *entries, i
     double *reals = malloc(each * (4 * sizeof(double) + 2 * sizeof(int32_t)));
     if (!reals) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate a sample of aliases");
     double *q_row = reals, *q_column = q_row + each, *phase = q_column + each, *both = phase + each;
-    int32_t *row = (int32_t *)(both + each), *column = row + each;
+    void *behind = both + each;
+    int32_t *row = behind, *column = row + each;
     for (int64_t i = 0, to = 0; i < n; i++) {
         for (int64_t a = entries[i].first_alias; a < entries[i].first_alias + entries[i].n_aliases; a++, to++) {
             q_row[to] = full->q_row[a];

@@ -37,6 +37,7 @@ INLINE void add_conjugate_product(complex_lanes *a, const complex_lanes *b, cons
 
 INLINE void square_root(lanes *x) {
     double *each = (double *)x;
+    /* cppcheck-suppress objectIndex ; a vector of PS_FAST_LANES doubles */
     for (int l = 0; l < PS_FAST_LANES; l++) each[l] = sqrt(each[l]);
 }
 
