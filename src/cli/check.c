@@ -149,7 +149,7 @@ static ps_code check_reconstruct(ps_check_report *report, bool every_recording, 
     PS_TRY(check_output(report, error));
     PS_TRY(choose_backend(report, error));
     PS_TRY(ps_run_plan_build(&report->job, &report->run, error));
-    PS_TRY(ps_run_plan_survey(NULL, &report->job, &report->run, every_recording ? 0 : MOST_LOOKED_AT, error));
+    PS_TRY(ps_run_plan_survey(NULL, &report->job, NULL, &report->run, every_recording ? 0 : MOST_LOOKED_AT, error));
     PS_TRY(ps_run_plan_inspect(&report->job, &report->run, error));
     PS_TRY(check_memory(report, error));
     report->output_bytes = reconstruct_bytes(report);

@@ -107,7 +107,7 @@ static ps_code prepare_rank(session *s, ps_error *error) {
     PS_TRY(ps_cluster_agree(s->cluster, ps_run_plan_build_like(s->job, s->measured, &s->run, error), error));
     PS_TRY(agree_on_inputs(s, error));
     PS_TRY(ps_file_checks_make(s->cluster, s->job, &s->run, &s->checks, error));
-    PS_TRY(ps_run_plan_survey(s->cluster, s->job, &s->run, 0, error));
+    PS_TRY(ps_run_plan_survey(s->cluster, s->job, s->measured, &s->run, 0, error));
     ps_code looked = s->cluster->rank == 0 ? ps_run_plan_inspect(s->job, &s->run, error) : PS_OK;
     PS_TRY(ps_cluster_agree(s->cluster, looked, error));
     s->group_mean = calloc((size_t)s->run.n_groups, sizeof *s->group_mean);
@@ -149,6 +149,7 @@ static void describe_optics(const session *s, ps_output_optics *optics) {
                                        .n_bad_mask = group->n_bad_mask,
                                        .n_bad_hot = group->n_bad_hot,
                                        .n_bad_dead = group->n_bad_dead,
+                                       .first_frame = group->first,
                                        .needs_mean_pattern = ps_first_patterns_need(s->job, group),
                                        .mean_pattern = s->group_mean[g]};
     }
@@ -219,6 +220,20 @@ static int64_t fill_places(const session *s, bool suspects, int64_t *work_items)
     return n;
 }
 
+/* What others are held against is written before any of them is done: a recording that cannot be read when the run goes on still counts. */
+static ps_code write_references(session *s, ps_error *error) {
+    for (int64_t g = 0; s->cluster->rank == 0 && g < s->run.n_groups; g++)
+        for (int64_t k = 0; k < s->run.groups[g].n_frames; k++) {
+            int64_t frame = s->run.groups[g].frames[k];
+            const ps_run_seen *found = &s->run.frames[frame].seen;
+            ps_frame_seen seen = ps_run_seen_frame(found);
+            if (frame < s->run.groups[g].first) continue;
+            if (s->states[frame] == PS_FRAME_PENDING && found->looked) PS_TRY(ps_output_write_seen(s->output, frame, &seen, error));
+            if (found->has_disc) break;
+        }
+    return PS_OK;
+}
+
 static ps_code list_places(session *s, ps_error *error) {
     size_t n = (size_t)s->run.series.n_items;
     s->work_items = malloc(n * sizeof *s->work_items);
@@ -261,7 +276,8 @@ static ps_code open_output(session *s, ps_error *error) {
     if (code == PS_OK && s->options->resume) code = note_backend(s, error);
     PS_TRY(ps_cluster_agree(s->cluster, code, error));
     PS_TRY(ps_output_open(s->job->output_file, s->cluster->communicator, &s->output, error));
-    code = fail_unusable(s, error);
+    code = write_references(s, error);
+    if (code == PS_OK) code = fail_unusable(s, error);
     if (code == PS_OK) code = list_places(s, error);
     return ps_cluster_agree(s->cluster, code, error);
 }
