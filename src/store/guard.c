@@ -122,7 +122,7 @@ static ps_code look_at_file(const guard *g, const char *source, const char *role
     PS_GO(compare(g, parts.path, role, NULL, error));
     if (!follow) goto done;
     if (ps_preflight_inspect(source, g->options, NULL) == PS_OK)
-        PS_GO(ps_recording_files_list(parts.path, &linked, error));
+        PS_GO(ps_recording_files_list(source, g->options, &linked, error));
     else
         PS_GO(ps_recording_files_guess(parts.path, &linked, error));
     for (int64_t i = 0; i < linked.n; i++) PS_GO(compare(g, linked.names[i], role, parts.path, error));
