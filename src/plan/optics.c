@@ -55,12 +55,23 @@ static void take_from_recording(const ps_recording *info, ps_optics *optics, cJS
     if (open[2] && !isnan(optics->detector_pitch_mrad[0])) note_place(origin, "detector_pitch_mrad", info->pitch_place);
 }
 
-/* What the frame's recording says of one quantity; where it says nothing, what the first that does says; "": none does. */
-static void print_said(const ps_run_plan *plan, int64_t frame, double (*value)(const ps_recording *info), const char *name, FILE *out) {
+/* The optics that the frame has in the output; -1: there is none, or it is of other frames. */
+static int64_t recorded_optics(const ps_measured *measured, const ps_run_plan *plan, int64_t frame) {
+    return measured && measured->n_frames == plan->series.n_items ? measured->optics_of[frame] : -1;
+}
+
+/* What the frame's recording says of one quantity; where it says nothing, what the first that does says; "": none does. In an output that
+ * is gone on with only those count that it has in the same group: one that said something then may not be there now. */
+static void print_said(const ps_measured *measured, const ps_run_plan *plan, int64_t frame, double (*value)(const ps_recording *info),
+                       const char *name, FILE *out) {
+    int64_t recorded = recorded_optics(measured, plan, frame);
     double said = plan->frames[frame].unreadable ? NAN : value(&plan->frames[frame].info);
     for (int64_t i = 0; i < plan->series.n_items && !(said > 0.0); i++)
-        if (!plan->frames[i].unreadable) said = value(&plan->frames[i].info);
-    if (said > 0.0) fprintf(out, "%s %.4g ", name, said);
+        if (!plan->frames[i].unreadable && recorded_optics(measured, plan, i) == recorded) said = value(&plan->frames[i].info);
+    if (said > 0.0)
+        fprintf(out, "%s %.4g ", name, said);
+    else if (recorded >= 0)
+        fprintf(out, "%s as optics_%" PRId64 " ", name, recorded);
 }
 
 static double said_voltage(const ps_recording *info) {
@@ -79,19 +90,19 @@ static double said_pitch_column(const ps_recording *info) {
     return info->detector_pitch_mrad[1];
 }
 
-char *ps_run_plan_said(const ps_run_plan *plan, int64_t frame, const ps_optics *optics) {
+char *ps_run_plan_said(const ps_measured *measured, const ps_run_plan *plan, int64_t frame, const ps_optics *optics) {
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
     if (!out) return NULL;
-    if (isnan(optics->voltage_V)) print_said(plan, frame, said_voltage, "voltage_V", out);
+    if (isnan(optics->voltage_V)) print_said(measured, plan, frame, said_voltage, "voltage_V", out);
     if (isnan(optics->scan_step_A[0])) {
-        print_said(plan, frame, said_step_row, "scan_step_A", out);
-        print_said(plan, frame, said_step_column, "x", out);
+        print_said(measured, plan, frame, said_step_row, "scan_step_A", out);
+        print_said(measured, plan, frame, said_step_column, "x", out);
     }
     if (isnan(optics->detector_pitch_mrad[0])) {
-        print_said(plan, frame, said_pitch_row, "detector_pitch_mrad", out);
-        print_said(plan, frame, said_pitch_column, "x", out);
+        print_said(measured, plan, frame, said_pitch_row, "detector_pitch_mrad", out);
+        print_said(measured, plan, frame, said_pitch_column, "x", out);
     }
     if (fclose(out) == 0) return text;
     free(text);

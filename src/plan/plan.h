@@ -65,7 +65,9 @@ typedef struct {
     char *origin; /* JSON: where each of its values that a recording can tell comes from */
     char *said;   /* what its recordings say of the values that its optics leave open */
     ps_run_inspection look;
-    uint8_t *bad; /* [detector_rows, detector_columns] PS_BAD_* bits, 0: good */
+    int64_t first; /* once looked at: index of the recording whose dead pixels are the group's and that others are held against, the first
+                      that could be read when the output was begun; -1: none */
+    uint8_t *bad;  /* [detector_rows, detector_columns] PS_BAD_* bits, 0: good */
     int64_t n_bad_file, n_bad_mask, n_bad_hot, n_bad_dead;
     int64_t n_frames;
     int64_t *frames; /* [n_frames] indices into the series, ascending */
@@ -111,10 +113,14 @@ ps_code ps_run_plan_inspect(const ps_job *job, ps_run_plan *plan, ps_error *erro
  * fills `seen`, `own` and `refused` of its frame; dead pixels of a group's first recording are entered into the group. Adds warnings: discs
  * that are not where that of the group's first recording is (refused when they are far off), hot and dead pixels, odd patterns.
  *
+ * measured: the output that is gone on with, or NULL: then a group's dead pixels are those that it says, whichever recordings can be read
+ * now, and what it says of the disc of a recording that cannot be read counts as if it had been seen.
+ *
  * Collective where cluster is not NULL: ranks share the recordings, all get the same. The plan must be the same on all. Ends with
  * PS_E_INTERRUPTED when a stop is wanted. Reads up to 4 MiB of each recording, 64 MiB of each group's first, and of all
  * where the job looks for hot pixels. */
-ps_code ps_run_plan_survey(const ps_cluster *cluster, const ps_job *job, ps_run_plan *plan, int64_t most, ps_error *error);
+ps_code ps_run_plan_survey(const ps_cluster *cluster, const ps_job *job, const ps_measured *measured, ps_run_plan *plan, int64_t most,
+                           ps_error *error);
 /* As the output records it; n_empty and n_marked_patterns are left 0, they are counted in all patterns. */
 ps_frame_seen ps_run_seen_frame(const ps_run_seen *seen);
 

@@ -77,6 +77,13 @@ static ps_code create_scales(hid_t group, const ps_method_set *methods, ps_error
     return PS_OK;
 }
 
+/* Only of a group whose first frame cannot be read: else it is that one. */
+static ps_code create_first_frame(hid_t group, const ps_output_spec *spec, int64_t index, ps_error *error) {
+    int64_t first = spec->optics[index].first_frame, lowest = 0;
+    while (lowest < spec->n_frames && spec->frames[lowest].optics != index) lowest++;
+    return first > lowest ? ps_h5_integer(group, "first_frame", first, error) : PS_OK;
+}
+
 ps_code ps_create_optics(hid_t entry, const ps_output_spec *spec, int64_t index, ps_error *error) {
     const ps_output_optics *optics = &spec->optics[index];
     char name[32];
@@ -90,6 +97,7 @@ ps_code ps_create_optics(hid_t entry, const ps_output_spec *spec, int64_t index,
     PS_GO(ps_h5_text(group, "origin", strlen(origin), origin, error));
     PS_GO(create_optics_numbers(group, optics, error));
     PS_GO(create_optics_arrays(group, optics, error));
+    PS_GO(create_first_frame(group, spec, index, error));
     PS_GO(ps_h5_number(group, "dose", 0, "", error));
     PS_GO(create_scales(group, &spec->job->methods, error));
     PS_GO(ps_h5_text(group, "backend", PS_WIDTH_BACKEND, "", error));

@@ -121,7 +121,7 @@ static ps_code look_at_file(const guard *g, const char *source, const char *role
     PS_GO(ps_source_split(source, &parts, error));
     PS_GO(compare(g, parts.path, role, NULL, error));
     if (!follow) goto done;
-    if (ps_preflight_inspect(source, g->options, NULL) == PS_OK) PS_GO(ps_recording_files_list(parts.path, &linked, error));
+    if (ps_preflight_inspect(source, g->options, NULL) == PS_OK) PS_GO(ps_recording_files_list(source, g->options, &linked, error));
     if (linked.n == 0) PS_GO(ps_recording_files_guess(parts.path, &linked, error)); /* a damaged master names none */
     for (int64_t i = 0; i < linked.n; i++) PS_GO(compare(g, linked.names[i], role, parts.path, error));
 done:

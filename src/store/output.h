@@ -25,6 +25,7 @@ typedef struct {
     const ps_plan *plan;
     const uint8_t *bad;                                    /* [detector_rows, detector_columns] pixels left out, of any kind */
     int64_t n_bad_file, n_bad_mask, n_bad_hot, n_bad_dead; /* how many of each kind */
+    int64_t first_frame;                                   /* whose dead pixels these are; -1: no recording of it can be read */
     bool needs_mean_pattern;                               /* weights or hot pixels come from one: the file gets a place for it */
     const double *mean_pattern;                            /* [detector_rows, detector_columns] counts; NULL: there is none (yet) */
 } ps_output_optics;

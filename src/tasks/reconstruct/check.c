@@ -51,7 +51,7 @@ ps_code ps_reconstruct_check(ps_check_report *report, const ps_check_options *op
     PS_TRY(ps_check_output(report, error));
     PS_TRY(ps_check_backend(report, error));
     PS_TRY(ps_run_plan_build(&report->job, &report->run, error));
-    PS_TRY(ps_run_plan_survey(NULL, &report->job, &report->run, options->every_recording ? 0 : MOST_LOOKED_AT, error));
+    PS_TRY(ps_run_plan_survey(NULL, &report->job, NULL, &report->run, options->every_recording ? 0 : MOST_LOOKED_AT, error));
     PS_TRY(ps_run_plan_inspect(&report->job, &report->run, error));
     PS_TRY(check_memory(report, error));
     report->output_bytes = reconstruct_bytes(report);

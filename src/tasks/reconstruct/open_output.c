@@ -20,6 +20,7 @@ static void describe_optics(const ps_session *s, ps_output_optics *optics) {
                                        .n_bad_mask = group->n_bad_mask,
                                        .n_bad_hot = group->n_bad_hot,
                                        .n_bad_dead = group->n_bad_dead,
+                                       .first_frame = group->first,
                                        .needs_mean_pattern = ps_first_patterns_need(s->job, group),
                                        .mean_pattern = s->group_mean[g]};
     }
@@ -85,6 +86,20 @@ int64_t ps_session_list_work_items(const ps_session *s, bool suspects, int64_t *
     return n;
 }
 
+/* What others are held against is written before any of them is done: a recording that cannot be read when the run goes on still counts. */
+static ps_code write_references(ps_session *s, ps_error *error) {
+    for (int64_t g = 0; s->cluster->rank == 0 && g < s->run.n_groups; g++)
+        for (int64_t k = 0; k < s->run.groups[g].n_frames; k++) {
+            int64_t frame = s->run.groups[g].frames[k];
+            const ps_run_seen *found = &s->run.frames[frame].seen;
+            ps_frame_seen seen = ps_run_seen_frame(found);
+            if (frame < s->run.groups[g].first) continue;
+            if (s->states[frame] == PS_FRAME_PENDING && found->looked) PS_TRY(ps_output_write_seen(s->output, frame, &seen, error));
+            if (found->has_disc) break;
+        }
+    return PS_OK;
+}
+
 static ps_code list_all_work_items(ps_session *s, ps_error *error) {
     size_t n = (size_t)s->run.series.n_items;
     s->work_items = malloc(n * sizeof *s->work_items);
@@ -127,7 +142,8 @@ ps_code ps_session_open_output(ps_session *s, ps_error *error) {
     if (code == PS_OK && s->resume) code = note_backend(s, error);
     PS_TRY(ps_cluster_agree(s->cluster, code, error));
     PS_TRY(ps_output_open(s->job->output_file, s->cluster->communicator, &s->output, error));
-    code = fail_unusable(s, error);
+    code = write_references(s, error);
+    if (code == PS_OK) code = fail_unusable(s, error);
     if (code == PS_OK) code = list_all_work_items(s, error);
     return ps_cluster_agree(s->cluster, code, error);
 }

@@ -34,7 +34,7 @@ ps_code ps_session_prepare(ps_session *s, ps_error *error) {
     PS_TRY(recall_output(s, error));
     PS_TRY(ps_series_agree(s->cluster, ps_run_plan_build_like(s->job, s->measured, &s->run, error), &s->run, error));
     PS_TRY(ps_file_checks_make(s->cluster, s->job, &s->run, &s->checks, error));
-    PS_TRY(ps_run_plan_survey(s->cluster, s->job, &s->run, 0, error));
+    PS_TRY(ps_run_plan_survey(s->cluster, s->job, s->measured, &s->run, 0, error));
     ps_code looked = s->cluster->rank == 0 ? ps_run_plan_inspect(s->job, &s->run, error) : PS_OK;
     PS_TRY(ps_cluster_agree(s->cluster, looked, error));
     s->group_mean = calloc((size_t)s->run.n_groups, sizeof *s->group_mean);
