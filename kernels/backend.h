@@ -34,7 +34,7 @@ typedef struct {
     double C_A[PS_N_ABERRATIONS];       /* C_nm */
     double angle_rad[PS_N_ABERRATIONS]; /* phi_nm, 0 where m = 0 */
     double thickness_A;
-    double tilt_rad[2];  /* sample tilt, scan frame */
+    double tilt_rad[2];  /* sample tilt, in the scan's axes */
     bool mirrored_probe; /* P(q-k) instead of P(k-q): reproduces published packages, for comparison only */
 } ps_probe;
 
@@ -61,7 +61,7 @@ typedef struct {
     double scan_step_A[2];
     int64_t n_active;               /* pixels whose aperture is not zero and that are not bad */
     const int32_t *active;          /* [n_active] detector_row * detector_columns + detector_column, ascending */
-    const double *k_row, *k_column; /* [n_active] 1/Angstrom, scan frame */
+    const double *k_row, *k_column; /* [n_active] 1/Angstrom, in the scan's axes */
     int64_t n_frequencies;
     const ps_frequency *frequencies; /* [n_frequencies] */
     int64_t n_aliases;

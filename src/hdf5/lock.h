@@ -12,7 +12,7 @@ void ps_hdf5_unlock(void);
 /* What HDF5 works on, so that it can be said when a damaged file makes the library crash (core/crash.h, input/screen.h). */
 typedef struct {
     char path[4096];               /* "": nothing that was noted */
-    int64_t first_frame, n_frames; /* detector frames; n_frames 0: none in particular */
+    int64_t first_frame, n_frames; /* patterns; n_frames 0: none in particular */
 } ps_hdf5_work;
 
 /* Under ps_hdf5_lock; holds until the next note or until the lock is free. path: copied. */

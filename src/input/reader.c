@@ -127,8 +127,8 @@ void ps_reader_close(ps_reader *reader) {
 ps_code ps_reader_read(ps_reader *reader, int64_t first_position, int64_t n_positions, void *counts, ps_error *error) {
     int64_t all = reader->info.n_positions;
     if (first_position < 0 || n_positions < 0 || first_position > all || n_positions > all - first_position)
-        return PS_FAIL(error, PS_E_ARGUMENT, "%s: asked for detector frames %" PRId64 " to %" PRId64 ", the recording has %" PRId64,
-                       reader->path, first_position, first_position + n_positions - 1, all);
+        return PS_FAIL(error, PS_E_ARGUMENT, "%s: asked for patterns %" PRId64 " to %" PRId64 ", the recording has %" PRId64, reader->path,
+                       first_position, first_position + n_positions - 1, all);
     ps_hdf5_forget_lack();
     return n_positions == 0 ? PS_OK : reader->ops->read(reader, first_position, n_positions, counts, error);
 }
@@ -211,7 +211,7 @@ static ps_code check_shape(const ps_reader *reader, int64_t rows, int64_t column
     ps_scan_hint(n, rows, columns, hint, sizeof hint);
     return PS_FAIL(error, PS_E_INPUT,
                    "%s: %s says a scan of %" PRId64 " x %" PRId64 " = %" PRId64 " positions, but the recording has %" PRId64
-                   " detector frames; scans that would fit (either way round): %s%s%s",
+                   " patterns; scans that would fit (either way round): %s%s%s",
                    reader->path, who, rows, columns, product, n, pairs, hint[0] ? "; " : "", hint);
 }
 
@@ -241,14 +241,14 @@ ps_code ps_reader_scan_shape(const ps_reader *reader, const ps_reader_options *o
         factor_pairs(info->n_positions, pairs, sizeof pairs);
         return PS_FAIL(error, PS_E_INPUT,
                        "%s: the scan shape is not known: the recording holds %" PRId64
-                       " detector frames, but %s; give series.scan_shape (and series.allow_partial where frames are missing); scans that "
+                       " patterns, but %s; give series.scan_shape (and series.allow_partial where patterns are missing); scans that "
                        "would fit what is there (either way round): %s",
                        reader->path, info->n_positions, info->scan_doubt, pairs);
     }
     factor_pairs(info->n_positions, pairs, sizeof pairs);
     ps_square_hint(info->n_positions, hint, sizeof hint);
     return PS_FAIL(error, PS_E_INPUT,
-                   "%s: the file does not say its scan shape and its %" PRId64 " detector frames are no square; give "
+                   "%s: the file does not say its scan shape and its %" PRId64 " patterns are no square; give "
                    "series.scan_shape; scans that would fit (either way round): %s%s%s",
                    reader->path, info->n_positions, pairs, hint[0] ? "; " : "", hint);
 }

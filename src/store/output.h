@@ -98,7 +98,7 @@ typedef struct {
     double dose, data_norm;
     int64_t n_excluded;                           /* active pixels left out in this frame only, because they hold no count somewhere */
     int64_t n_saturated, n_negative, n_nonfinite; /* values of the whole recording that are no counts, by kind */
-    int64_t n_missing;                            /* detector frames without data, filled from others */
+    int64_t n_missing;                            /* patterns without data, filled from others */
     double seconds[PS_N_STAGES];
     int64_t peak_memory_bytes; /* of the process so far */
     const char *device;

@@ -21,7 +21,7 @@ typedef struct {
 
 PS_CPU_PATH(reference);
 
-/* Section 2: P(k) = A(k) exp(-i chi(k)); k in 1/Angstrom, scan frame. */
+/* Section 2: P(k) = A(k) exp(-i chi(k)); k in 1/Angstrom, in the scan's axes. */
 double ps_reference_aperture(const ps_probe *probe, double k_row, double k_column);
 double ps_reference_chi(const ps_probe *probe, double k_row, double k_column);
 double complex ps_reference_probe(const ps_probe *probe, double k_row, double k_column);

@@ -20,7 +20,7 @@ void ps_scan_hint(int64_t n_frames, int64_t rows, int64_t columns, char *text, s
     if (n_frames < 1 || rows < 1 || columns < 1 || rows > LARGEST || columns > LARGEST) return;
     int64_t product = rows * columns, flyback = flyback_that_fits(n_frames, rows, columns), more = n_frames - product;
     if (n_frames % product == 0)
-        snprintf(text, bytes, "%" PRId64 " frames at each position? then series.repeats is %" PRId64, n_frames / product,
+        snprintf(text, bytes, "%" PRId64 " patterns at each position? then series.repeats is %" PRId64, n_frames / product,
                  n_frames / product);
     else if (flyback)
         snprintf(text, bytes,
@@ -28,9 +28,9 @@ void ps_scan_hint(int64_t n_frames, int64_t rows, int64_t columns, char *text, s
                  "), as the beam flies back? then series.flyback is %" PRId64,
                  flyback, flyback == 1 ? "" : "s", rows, columns, flyback, flyback);
     else if (more > 0 && more <= product / 2)
-        snprintf(text, bytes, "%" PRId64 " frames too many; series.skip_leading and series.skip_trailing leave frames out", more);
+        snprintf(text, bytes, "%" PRId64 " patterns too many; series.skip_leading and series.skip_trailing leave patterns out", more);
     else if (more < 0 && -more <= product / 2)
-        snprintf(text, bytes, "%" PRId64 " frames are missing: was the recording stopped early?", -more);
+        snprintf(text, bytes, "%" PRId64 " patterns are missing: was the recording stopped early?", -more);
 }
 
 void ps_square_hint(int64_t n_frames, char *text, size_t bytes) {
