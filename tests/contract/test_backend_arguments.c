@@ -297,7 +297,7 @@ static void a_refusal_leaves_a_frame_as_it_was(void **state) {
     REQUIRE_OK(ps_frame_data_norm(frame, &data_norm, &error));
     REQUIRE_OK(ps_frame_upload(frame, 3, 0, NULL, &error)); /* nothing put changes nothing either */
     REQUIRE_OK(ps_frame_data_norm(frame, &data_norm, &error));
-    REFUSED(ps_frame_data_norm(frame, NULL, &e), "data norm is NULL");
+    REFUSED(ps_frame_data_norm(frame, NULL, &e), "data_norm is NULL");
     REFUSED(ps_frame_data_norm(NULL, &data_norm, &e), "frame is NULL");
     ps_frame_destroy(frame);
     trial_end(&t);
