@@ -108,7 +108,7 @@ ps_code ps_histogram_put(ps_histogram *histogram, int64_t n_pixels, ps_dtype dty
                          ps_error *error) {
     PS_TRY(check_pointer(histogram, "the histogram", error));
     if (n_pixels != histogram->n_pixels || dtype != histogram->dtype || n_frames < 0)
-        return PS_FAIL(error, PS_E_ARGUMENT, "histogram: %lld patterns of %lld pixels %s put, expected 0 or more of %lld pixels %s",
+        return PS_FAIL(error, PS_E_ARGUMENT, "histogram: %lld patterns of %lld pixels %s uploaded, expected 0 or more of %lld pixels %s",
                        (long long)n_frames, (long long)n_pixels, ps_dtype_name(dtype), (long long)histogram->n_pixels,
                        ps_dtype_name(histogram->dtype));
     if (n_frames > 0) PS_TRY(check_pointer(frames, "an array of patterns", error));

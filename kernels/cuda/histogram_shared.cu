@@ -9,7 +9,7 @@
  * accumulator [pixel, cell].
  *
  * Bytes moved: the batch once, and the words in use twice, coalesced. More cells than shared memory holds are done in tiles, the batch's
- * slice read once per tile (from L2 mostly). What was measured, and what was tried, stands in docs/performance.md. */
+ * slice read once per tile (from L2 mostly). What was measured, and what was tried, is in docs/performance.md. */
 #include "kernels/cuda/histogram.cuh"
 
 namespace {

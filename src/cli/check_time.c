@@ -56,7 +56,7 @@ static ps_code time_prepare(ps_backend *backend, const ps_system_desc *sample, p
     return code;
 }
 
-/* One frame of made-up counts through a system of few pixels and frequencies: putting, transforming, all images. */
+/* One frame of made-up counts through a system of few pixels and frequencies: uploading, transforming, all images. */
 static ps_code time_frame(const ps_check_report *report, ps_backend *backend, const ps_system_desc *sample, double *reduce_s,
                           double *images_s, ps_error *error) {
     const ps_job *job = &report->job;

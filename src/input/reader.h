@@ -93,7 +93,7 @@ struct ps_reader {
     char *path;
     char *notes;        /* ps_reader_note */
     ps_name_list files; /* that it reads besides path; the reader adds them when it opens (input/file_list.h) */
-    ps_reader *inner;   /* NULL, or the reader this one stands in front of, which it owns */
+    ps_reader *inner;   /* NULL, or the reader this one is in front of, which it owns */
 };
 
 /* source: "path" or "path:/dataset". Finds the reader, opens it. Owned by the caller: ps_reader_close. */

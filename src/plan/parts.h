@@ -1,4 +1,4 @@
-/* The steps of building a run plan; internal to the prologue. Each fails like ps_run_plan_build; the caller frees the plan. */
+/* The steps of building a run plan; internal to src/plan. Each fails like ps_run_plan_build; the caller frees the plan. */
 #ifndef PS_PLAN_PARTS_H
 #define PS_PLAN_PARTS_H
 

@@ -27,7 +27,7 @@ typedef struct {
 ps_code ps_guard_add(ps_guard_targets *targets, char *path, const char *what, ps_error *error);
 void ps_guard_free(ps_guard_targets *targets);
 /* PS_E_JOB when one of the targets is the job itself or a file that it names, or that such a file links to: the same by device and inode,
- * so that hard links, symbolic links and mounts do not hide it. options: how recordings are opened (input/screen.h). */
+ * so that hard links, symbolic links and mounts do not hide it. options: how recordings are opened (input/preflight.h). */
 ps_code ps_guard_inputs(const ps_job *job, const ps_guard_targets *targets, const ps_reader_options *options, ps_error *error);
 
 /* Everything that can be known about /output/file of a reconstruct or histogram job before the run: its directory is there and can be

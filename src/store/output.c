@@ -75,7 +75,7 @@ static ps_code open_mpi_file(ps_output *output, ps_error *error) {
     return code;
 }
 
-/* Collective. Closing waits for all ranks: where one could not open the file, the others leave it open and the program by another door. */
+/* Collective. Closing waits for all ranks: where one could not open the file, the others leave it open and end without closing HDF5. */
 static ps_code open_together(ps_output *output, ps_error *error) {
     ps_code code = open_mpi_file(output, error);
     int opened = code == PS_OK, all, any;

@@ -119,8 +119,8 @@ typedef struct ps_output ps_output;
  * takes its place. */
 ps_code ps_output_create(const char *path, bool overwrite, const ps_output_spec *spec, ps_error *error);
 /* Rank-local, called by one rank, MPI running: makes an existing file ready to go on with. spec is what this run would have created.
- * Refuses with PS_E_ARGUMENT and the list of differences when the file was made with other science or from other content, and when another
- * run writes it; the file is untouched then. Every done frame's CRC is verified (all cores); damaged frames, and failed ones when
+ * Refuses with PS_E_ARGUMENT and the list of differences when the file was made with another fingerprint or from other content, and when
+ * another run writes it; the file is untouched then. Every done frame's CRC is verified (all cores); damaged frames, and failed ones when
  * retry_failed, are pending again; retry_failed also forgets which frames were begun and never ended. The run becomes the next
  * /entry/process_N, with the spec's notes. */
 ps_code ps_output_resume(const char *path, const ps_output_spec *spec, bool retry_failed, ps_error *error);

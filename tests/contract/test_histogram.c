@@ -481,8 +481,8 @@ static void test_bad_calls(void **state) {
         require_refused(ps_histogram_commit(h, -1, 0, &error), &error, "commit of -1 patterns");
         assert_int_equal(ps_histogram_commit(h, 0, 1, &error), PS_OK);
         require_refused(ps_histogram_commit(h, 1, 1, &error), &error, "commit of 1 patterns of at most 0"); /* that buffer is given back */
-        require_refused(ps_histogram_put(h, 3, PS_U16, 1, counts, 0, &error), &error, "1 patterns of 3 pixels uint16 put");
-        require_refused(ps_histogram_put(h, 2, PS_U8, 1, counts, 0, &error), &error, "pixels uint8 put");
+        require_refused(ps_histogram_put(h, 3, PS_U16, 1, counts, 0, &error), &error, "1 patterns of 3 pixels uint16 uploaded");
+        require_refused(ps_histogram_put(h, 2, PS_U8, 1, counts, 0, &error), &error, "pixels uint8 uploaded");
         require_refused(ps_histogram_put(h, 2, PS_U16, 1, NULL, 0, &error), &error, "array of patterns is NULL");
         require_refused(ps_histogram_stage(h, NULL, &capacity, &error), &error, "is NULL");
         require_refused(ps_histogram_read(h, 1, 2, counts, NULL, &error), &error, "read of pixels 1 + 2 of 2");

@@ -1,6 +1,6 @@
 /* The plain float64 CPU path: the oracle of all tests, written to be read beside docs/physics.md.
  *
- * Matrices are column-major with Fortran's meaning of Hermitian: normal(a, b) stands at [a + b * dim]. Unknowns of the complex
+ * Matrices are column-major with Fortran's meaning of Hermitian: normal(a, b) is at [a + b * dim]. Unknowns of the complex
  * method: amplitudes of all aliases first, then phases. */
 #ifndef PS_KERNELS_CPU_REFERENCE_REFERENCE_H
 #define PS_KERNELS_CPU_REFERENCE_REFERENCE_H

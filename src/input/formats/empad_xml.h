@@ -23,7 +23,7 @@ typedef struct {
     ps_empad_scan scans[PS_EMPAD_MAX_SCANS]; /* [n_scans], each shape once; those of the acquisition first */
     int64_t n_series;                        /* patterns of a series of single images; 0: a scan */
     double voltage_V, pitch_mrad;            /* NAN: not said */
-    double field_m[2], scale_factor;         /* field of view as it stands there: NAN: not said */
+    double field_m[2], scale_factor;         /* field of view as it is there: NAN: not said */
     char time[64];
 } ps_empad_metadata;
 

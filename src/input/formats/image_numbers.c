@@ -66,7 +66,7 @@ static ps_code fill_file(arrangement *a, const ps_image_piece *p, bool last, ps_
     return ps_segments_add_missing(&r->segments, n, &r->base.info, error);
 }
 
-/* Some files have numbers and others have not: those that have must stand where their names put them. */
+/* Some files have numbers and others have not: those that have must are where their names put them. */
 static ps_code check_place(const arrangement *a, const ps_image_piece *p, ps_error *error) {
     int64_t first = a->reader->segments.n_positions;
     if (!has_numbers(p) || p->low == first || p->low == first + 1) return PS_OK;

@@ -258,7 +258,8 @@ typedef struct {
     int64_t n_failed; /* of its frames */
 } existing;
 
-/* Takes the lines of frames out of both signatures that have nothing to compare: recordings that could not be read then, or cannot now. */
+/* Takes the lines of frames out of both fingerprints that have nothing to compare: recordings that could not be read then, or cannot now.
+ */
 static void drop_unreadable(const session *s, char *recorded, char *wanted) {
     for (int64_t i = 0; i < s->plan.run.series.n_items; i++) {
         char key[48], line[96];
