@@ -1,5 +1,5 @@
-/* What stands between callers and backends: arguments are checked, defaults filled in, then the backend's operation is called. The order
- * of operations is watched here too: what is put, prepared and reduced. */
+/* The functions of kernels/backend.h: arguments are checked, defaults filled in, then the backend's operation is called. The order
+ * of operations is watched here too: what is uploaded, prepared and reduced. */
 #include "kernels/backend.h"
 
 #include <stdlib.h>

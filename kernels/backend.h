@@ -34,7 +34,7 @@ typedef struct {
     double C_A[PS_N_ABERRATIONS];       /* C_nm */
     double angle_rad[PS_N_ABERRATIONS]; /* phi_nm, 0 where m = 0 */
     double thickness_A;
-    double tilt_rad[2];  /* sample tilt, scan frame */
+    double tilt_rad[2];  /* sample tilt, in the scan's axes */
     bool mirrored_probe; /* P(q-k) instead of P(k-q): reproduces published packages, for comparison only */
 } ps_probe;
 
@@ -61,7 +61,7 @@ typedef struct {
     double scan_step_A[2];
     int64_t n_active;               /* pixels whose aperture is not zero and that are not bad */
     const int32_t *active;          /* [n_active] detector_row * detector_columns + detector_column, ascending */
-    const double *k_row, *k_column; /* [n_active] 1/Angstrom, scan frame */
+    const double *k_row, *k_column; /* [n_active] 1/Angstrom, in the scan's axes */
     int64_t n_frequencies;
     const ps_frequency *frequencies; /* [n_frequencies] */
     int64_t n_aliases;
@@ -144,7 +144,7 @@ typedef struct ps_backend_ops {
     ps_code (*ssb)(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f32, double *phase_f64, double *loss, ps_error *error);
 
     /* --- optional: each has a default --- */
-    /* Default: summed from get_right_side's power of each frequency. */
+    /* Default: summed from get_right_side's data norm of each frequency. */
     ps_code (*frame_data_norm)(ps_frame *frame, double *data_norm, ps_error *error);
     /* Default: the mean of get_normal's diagonals. Neither pointer is NULL. */
     ps_code (*system_scales)(ps_system *system, ps_methods method, double *amplitude, double *phase, ps_error *error);
@@ -221,12 +221,13 @@ ps_code ps_system_scales(ps_system *system, ps_methods method, double *amplitude
 ps_code ps_frame_create(ps_system *system, ps_dtype dtype, ps_frame **frame, ps_error *error);
 void ps_frame_destroy(ps_frame *frame);
 /* counts: [n_positions, detector_rows, detector_columns] of the frame's dtype; positions count through the scan row by row. Each
- * position is put exactly once, in any order of chunks. The buffer is free again on return. One thread at a time puts into a frame. */
+ * position is uploaded exactly once, in any order of chunks. The buffer is free again on return. One thread at a time uploads into a frame.
+ */
 ps_code ps_frame_upload(ps_frame *frame, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error);
-/* Once all positions are put. mean: [n_active] scan-mean counts of each active pixel; n_marked: [n_active] positions that held the
+/* Once all positions are uploaded. mean: [n_active] scan-mean counts of each active pixel; n_marked: [n_active] positions that held the
  * invalid-count value. Either may be NULL. */
 ps_code ps_frame_mean_counts(ps_frame *frame, double *mean, int64_t *n_marked, ps_error *error);
-/* g = FFT over scan / (positions * dose) (section 3), then b and power of the prepared methods and the SSB sums, for different frames
+/* g = FFT over scan / (positions * dose) (section 3), then b and data norm of the prepared methods and the SSB sums, for different frames
  * of one system; dose: [n_frames], > 0. The system must be prepared when it was created with phase or complex. */
 ps_code ps_frame_reduce(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error);
 /* method: PS_METHOD_PHASE or PS_METHOD_COMPLEX; strengths: [n_strengths]. The frame must be reduced. Section 5. */
@@ -246,7 +247,7 @@ ps_code ps_system_get_eigenvalues(ps_system *system, int64_t frequency, double *
 /* right_side: [dim] complex; data_norm: g^H W g of the frequency, may be NULL */
 ps_code ps_frame_get_right_side(ps_frame *frame, ps_methods method, int64_t frequency, double *right_side, double *data_norm,
                                 ps_error *error);
-/* spectrum: [n_active] complex, g(q, k) of the frequency; all positions must be put */
+/* spectrum: [n_active] complex, g(q, k) of the frequency; all positions must be uploaded */
 ps_code ps_frame_get_spectrum(ps_frame *frame, int64_t frequency, double dose, double *spectrum, ps_error *error);
 
 /* --- which backend --- */

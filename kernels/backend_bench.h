@@ -35,7 +35,7 @@ typedef struct ps_backend_bench_ops {
     void (*memory)(ps_backend *backend, size_t *in_use, size_t *peak, size_t *budget);
 } ps_backend_bench_ops;
 
-/* Puts all positions of a uint16 frame, made on the device, in place of what it held. */
+/* Uploads all positions of a uint16 frame, made on the device, in place of what it held. */
 ps_code ps_bench_fill(ps_frame *frame, uint64_t seed, double *gather_s, ps_error *error);
 
 #ifdef __cplusplus

@@ -226,17 +226,17 @@ ps_code ps_check_frequency(const ps_system *system, int64_t frequency, ps_error 
 ps_code ps_check_positions(const ps_frame *frame, int64_t first, int64_t n, ps_error *error) {
     int64_t positions = frame->system->n_positions;
     if (first < 0 || n < 0 || first > positions || n > positions - first)
-        return PS_FAIL(error, PS_E_ARGUMENT, "%lld positions from %lld on put, expected some of 0 to %lld", (long long)n, (long long)first,
-                       (long long)positions - 1);
+        return PS_FAIL(error, PS_E_ARGUMENT, "%lld positions from %lld on uploaded, expected some of 0 to %lld", (long long)n,
+                       (long long)first, (long long)positions - 1);
     for (int64_t i = first; i < first + n; i++)
-        if (frame->is_put[i]) return PS_FAIL(error, PS_E_ARGUMENT, "position %lld put twice", (long long)i);
+        if (frame->is_put[i]) return PS_FAIL(error, PS_E_ARGUMENT, "position %lld uploaded twice", (long long)i);
     return PS_OK;
 }
 
 ps_code ps_check_complete(const ps_frame *frame, ps_error *error) {
     int64_t positions = frame->system->n_positions;
     if (frame->n_put == positions) return PS_OK;
-    return PS_FAIL(error, PS_E_ARGUMENT, "%lld of %lld positions put", (long long)frame->n_put, (long long)positions);
+    return PS_FAIL(error, PS_E_ARGUMENT, "%lld of %lld positions uploaded", (long long)frame->n_put, (long long)positions);
 }
 
 ps_code ps_check_reduced(const ps_frame *frame, ps_error *error) {

@@ -12,7 +12,7 @@ ps_code ps_default_data_norm(ps_frame *frame, double *data_norm, ps_error *error
     double right_side[4 * PS_MAX_ALIASES], one, sum = 0.0;
     ps_methods method = method_with_data_norm(system);
     if (!method)
-        return PS_FAIL(error, PS_E_ARGUMENT, "backend %s tells no power of a system without the phase and complex methods",
+        return PS_FAIL(error, PS_E_ARGUMENT, "backend %s has no data norm for a system without the phase and complex methods",
                        frame->ops->name);
     for (int64_t i = 1; i < system->n_frequencies; i++) {
         PS_TRY(frame->ops->get_right_side(frame, method, i, right_side, &one, error));

@@ -8,7 +8,7 @@ set -euo pipefail
 
 build_packages=(build-essential cmake pkg-config git libopenmpi-dev openmpi-bin libhdf5-openmpi-dev libcjson-dev libexpat1-dev
     libfftw3-dev liblapacke-dev libopenblas-dev liblz4-dev zlib1g-dev libpng-dev libcmocka-dev)
-dev_packages=(procps valgrind hdf5-tools bitshuffle shellcheck clang-format-14 cppcheck clang libclang-rt-dev python3 python3-numpy python3-h5py
+dev_packages=(procps valgrind hdf5-tools bitshuffle shellcheck clang-format-14 cppcheck doxygen clang libclang-rt-dev python3 python3-numpy python3-h5py
     python3-jsonschema)
 slurm_packages=(slurm-wlm munge)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Style and slips that need no run: every C and CUDA file is as clang-format 14 writes it, cppcheck finds nothing, and shell scripts, batch
-# templates included, pass shellcheck. What cannot be checked for want of a tool is said; exit status 1 when a check failed.
+# Style and slips that need no run: every C and CUDA file is as clang-format 14 writes it, cppcheck finds nothing, shell scripts, batch
+# templates included, pass shellcheck, and Doxygen understands every header and finds every page that a page links to. What cannot be checked for want of a tool is said; exit status 1 when a check failed.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 failed=0
@@ -34,6 +34,15 @@ check_shell() {
         xargs -0 shellcheck --severity=warning --external-sources --source-path=.:SCRIPTDIR --shell=bash
 }
 
+# The filter that makes plain comments visible to Doxygen must work too: a function's text is looked for.
+check_pages() {
+    rm -rf build-docs
+    doxygen docs/Doxyfile || return 1
+    grep -q 'Plans memory without touching a device' build-docs/html/backend_8h.html && return
+    echo "build-docs/html/backend_8h.html lacks the text of ps_backend_memory_plan: does scripts/doxygen_filter.py work?" >&2
+    return 1
+}
+
 clang_format=$(find_clang_format)
 if [ -n "$clang_format" ]; then
     check "clang-format" check_format
@@ -51,5 +60,10 @@ if command -v shellcheck >/dev/null; then
     check "shellcheck" check_shell
 else
     skip "shellcheck" "it is not installed (scripts/setup.sh --dev installs it)"
+fi
+if command -v doxygen >/dev/null; then
+    check "doxygen $(doxygen --version)" check_pages
+else
+    skip "doxygen" "it is not installed (scripts/setup.sh --dev installs it)"
 fi
 exit $failed

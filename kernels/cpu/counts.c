@@ -35,7 +35,7 @@ ps_code ps_cpu_frame_upload(ps_frame *handle, int64_t first_position, int64_t n_
     return PS_OK;
 }
 
-/* Sums over positions in their order, so that the order of the puts never shows. */
+/* Sums over positions in their order, so that the order of the uploads changes nothing. */
 #define DEFINE_MEANS(dtype, type, name)                                                                                                  \
     static void means_##dtype(const ps_cpu_frame *frame, int64_t first, int64_t n) {                                                     \
         int64_t positions = ps_cpu_positions(&frame->system->desc), active = frame->system->desc.n_active;                               \

@@ -93,7 +93,7 @@ ps_code ps_cpu_frame_create(ps_system *system, ps_dtype dtype, ps_frame **frame,
 void ps_cpu_frame_destroy(ps_frame *frame);
 ps_code ps_cpu_frame_upload(ps_frame *frame, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error);
 ps_code ps_cpu_frame_mean_counts(ps_frame *frame, double *mean, int64_t *n_marked, ps_error *error);
-/* Means and invalid-count values of all slots, once every position is put. */
+/* Mean counts and invalid counts of all slots, once every position is uploaded. */
 ps_code ps_cpu_frame_ensure_means(ps_cpu_frame *frame, ps_error *error);
 /* A reduction begins: the means of every frame, its dose, and all sums 0. */
 ps_code ps_cpu_frames_begin(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error);

@@ -9,7 +9,7 @@
 
 enum { ALIGNMENT = 64, POISON = 0xff };
 
-/* Stands in front of every block, in a cell of its own so that the block keeps its alignment. */
+/* Lies in front of every block, in a cell of its own so that the block keeps its alignment. */
 typedef struct block {
     struct block *previous, *next;
     size_t bytes;

@@ -1,6 +1,6 @@
-/* Counts on the device: taking the active pixels out of detector frames, and their means over the scan.
+/* Counts on the device: taking the active pixels out of patterns, and their means over the scan.
  *
- * A put copies raw detector frames through pinned buffers to the device, where gather_kernel keeps the active pixels only, as
+ * An upload copies raw patterns through pinned buffers to the device, where gather_kernel keeps the active pixels only, as
  * count_sheets.cuh lays them out. The element type stays what the detector wrote.
  *
  * gather_kernel: a warp takes a tile and 64 positions, a lane a pixel, eight positions' loads under way at a time; what it writes of two
@@ -144,7 +144,7 @@ void ps_cuda_frame_destroy(ps_frame *handle) {
     free(frame);
 }
 
-/* --- putting counts --- */
+/* --- uploading counts --- */
 
 void ps_cuda_frame_renew(ps_cuda_frame *frame) {
     frame->has_means = false;

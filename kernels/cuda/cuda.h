@@ -71,7 +71,7 @@ typedef struct {
     cudaStream_t compute, side, upload; /* side: beside compute, inside one operation */
     cudaEvent_t compute_done, side_done;
     cudaEvent_t upload_free[PS_CUDA_UPLOAD_BUFFERS];
-    unsigned char *h_upload[PS_CUDA_UPLOAD_BUFFERS], *d_upload[PS_CUDA_UPLOAD_BUFFERS]; /* allocated by the first put */
+    unsigned char *h_upload[PS_CUDA_UPLOAD_BUFFERS], *d_upload[PS_CUDA_UPLOAD_BUFFERS]; /* allocated by the first upload */
     size_t upload_bytes;
     unsigned char *h_download[2]; /* pinned, for images; guarded by compute_lock */
     size_t download_bytes;
@@ -193,7 +193,7 @@ typedef struct {
     float2 *spectra; /* [store_tiles, n_spectrum, 32] */
     int64_t store_tiles;
     unsigned char *scratch;
-    uint64_t *owner; /* host, [frames that fit whole]: serial number of the frame whose complete g stands there */
+    uint64_t *owner; /* host, [frames that fit whole]: serial number of the frame whose complete g is there */
     int64_t n_owners;
 } ps_cuda_workspace;
 
@@ -252,7 +252,7 @@ struct ps_cuda_frame {
     ps_frame base;
     ps_cuda_system *system;
     ps_dtype dtype;
-    uint64_t serial;   /* renewed by every put */
+    uint64_t serial;   /* renewed by every upload */
     double *mean;      /* host, [n_active]; with has_means */
     int64_t *n_marked; /* host, [n_active] */
     bool has_means;

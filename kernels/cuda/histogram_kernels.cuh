@@ -6,7 +6,7 @@
 
 #include "kernels/histogram.h"
 
-/* Pixels of a group: one per shared memory bank. Rows of frames, centres and accumulators are padded to whole groups. */
+/* Pixels of a group: one per shared memory bank. Rows of patterns, centres and accumulators are padded to whole groups. */
 enum { PS_GROUP = 32 };
 
 /* The map as kernels see it; pointers are device memory. Counters on the device are cells, as in ps_histogram_cells: underflow, bins
@@ -22,7 +22,7 @@ struct ps_device_map {
     double scale, guess_error, units;
 };
 
-/* Frames on the device and what is counted from them. */
+/* Patterns on the device and what is counted from them. */
 struct ps_device_batch {
     const void *frames; /* [n_frames, n_padded] of dtype */
     int64_t n_frames, n_padded;
@@ -40,10 +40,10 @@ struct ps_device_moments {
     double saturation;
 };
 
-/* Adds a batch of at most 65535 frames to packed. */
+/* Adds a batch of at most 65535 patterns to packed. */
 ps_code ps_histogram_launch_shared(ps_dtype dtype, const ps_device_batch *batch, const ps_device_map *map, cudaStream_t stream,
                                    ps_error *error);
-/* Adds what launch_shared left in packed to counts, and clears it; due before packed holds more than 65535 frames. */
+/* Adds what launch_shared left in packed to counts, and clears it; due before packed holds more than 65535 patterns. */
 ps_code ps_histogram_launch_widen(const ps_device_batch *batch, cudaStream_t stream, ps_error *error);
 ps_code ps_histogram_launch_global(ps_dtype dtype, bool bin_major, const ps_device_batch *batch, const ps_device_map *map,
                                    cudaStream_t stream, ps_error *error);

@@ -37,7 +37,7 @@ __host__ __device__ static inline sections lay_out(int n_columns) {
     return s;
 }
 
-/* Where a lane stands: its rows in shared memory, its reach as column number `lane`, and what tile 0 of the band would give it. */
+/* Where a lane is: its rows in shared memory, its reach as column number `lane`, and what tile 0 of the band would give it. */
 typedef struct {
     const double2 *table;
     const ps_normal_terms *terms; /* [column][PS_CUDA_BAND_ROWS] */

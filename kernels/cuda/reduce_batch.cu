@@ -59,7 +59,7 @@ static ps_code set_ssb_zero(ps_cuda_frame *frame, ps_error *error) {
     return ps_cuda_send(frame->d_ssb + system->zero_alias, &value, 1, error);
 }
 
-/* The spectra of one frame's chunk, unless its complete spectra stand there from an earlier call. */
+/* The spectra of one frame's chunk, unless its complete spectra are there from an earlier call. */
 static ps_code fill_store(ps_cuda_frame *frame, int64_t place, int64_t first_tile, int64_t n_tiles, int64_t frame_stride, ps_error *error) {
     ps_cuda_workspace *workspace = &frame->system->workspace;
     bool whole = n_tiles == frame->system->layout.n_tiles;

@@ -32,7 +32,7 @@ __device__ inline void ps_reduce_add(double2 *place, double re, double im) {
     *place = make_double2(place->x + re, place->y + im);
 }
 
-/* reduce.cu: frames 1, 2 or PS_REDUCE_FRAMES of args, all but the tasks of which stand in it. */
+/* reduce.cu: frames 1, 2 or PS_REDUCE_FRAMES of args, all but the tasks of which are in it. */
 ps_code ps_reduce_launch(const ps_cuda_system *system, int n_frames, ps_reduce_arguments *args, ps_error *error);
 /* reduce_exact.cu */
 ps_code ps_reduce_launch_exact(const ps_cuda_system *system, int n_frames, const ps_reduce_arguments *args, ps_error *error);

@@ -49,7 +49,7 @@ static ps_code check_member(const ps_json *place, const cJSON *child, int64_t in
     ps_json member = {.value = child, .parent = place, .key = child->string, .index = index};
     if (child->string)
         for (const cJSON *other = child->next; other; other = other->next)
-            if (strcmp(child->string, other->string) == 0) return ps_json_refuse(&member, error, "the key stands there twice");
+            if (strcmp(child->string, other->string) == 0) return ps_json_refuse(&member, error, "the key is there twice");
     return check_values(&member, error);
 }
 

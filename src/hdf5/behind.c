@@ -29,8 +29,8 @@ static bool is_special_in(const char *folders, const char *name) {
     return special;
 }
 
-/* Whether the library could meet something special where it looks for a file that the one at path names: as it stands, in the folders of
- * its environment variables, and by its name beside path and beside what path is a link to. */
+/* Whether the library could meet something that is no regular file where it looks for a file that the one at path names: as it is, in the
+ * folders of its environment variables, and by its name beside path and beside what path is a link to. */
 static bool leads_to_special(const char *path, const char *named, const char *variable) {
     char real[PATH_MAX];
     const char *slash = strrchr(named, '/'), *name = named[0] == '/' ? slash + 1 : named;

@@ -2,7 +2,7 @@
 #ifndef PS_HDF5_LINKED_FILE_H
 #define PS_HDF5_LINKED_FILE_H
 
-/* linked, as written in the file at path: as it stands when absolute; beside path (beside what path is a symbolic link to, before beside
+/* linked, as written in the file at path: as it is when absolute; beside path (beside what path is a symbolic link to, before beside
  * the link); for an absolute path that no longer exists, by its name beside path. malloc'd; NULL: not found. */
 char *ps_linked_file_find(const char *path, const char *linked);
 

@@ -39,8 +39,8 @@ void ps_reader_close(ps_reader *reader) {
 ps_code ps_reader_read(ps_reader *reader, int64_t first_position, int64_t n_positions, void *counts, ps_error *error) {
     int64_t all = reader->info.n_positions;
     if (first_position < 0 || n_positions < 0 || first_position > all || n_positions > all - first_position)
-        return PS_FAIL(error, PS_E_ARGUMENT, "%s: asked for detector frames %" PRId64 " to %" PRId64 ", the recording has %" PRId64,
-                       reader->path, first_position, first_position + n_positions - 1, all);
+        return PS_FAIL(error, PS_E_ARGUMENT, "%s: asked for patterns %" PRId64 " to %" PRId64 ", the recording has %" PRId64, reader->path,
+                       first_position, first_position + n_positions - 1, all);
     ps_hdf5_forget_lack();
     return n_positions == 0 ? PS_OK : reader->ops->read(reader, first_position, n_positions, counts, error);
 }

@@ -123,7 +123,7 @@ static void free_numbers(char *name) {
     *out = '\0';
 }
 
-/* Numbered source files of a virtual dataset: whatever stands in the place of the number. */
+/* Numbered source files of a virtual dataset: whatever is in the place of the number. */
 static ps_code add_numbered(search *s, char *written) {
     ps_code code = PS_OK;
     char *folder = ps_path_directory(s->path), *pattern = NULL;

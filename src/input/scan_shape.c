@@ -22,7 +22,7 @@ static void find_hint(int64_t n_frames, int64_t rows, int64_t columns, char *tex
     if (n_frames < 1 || rows < 1 || columns < 1 || rows > LARGEST || columns > LARGEST) return;
     int64_t product = rows * columns, flyback = flyback_that_fits(n_frames, rows, columns), more = n_frames - product;
     if (n_frames % product == 0)
-        snprintf(text, bytes, "%" PRId64 " frames at each position? then series.repeats is %" PRId64, n_frames / product,
+        snprintf(text, bytes, "%" PRId64 " patterns at each position? then series.repeats is %" PRId64, n_frames / product,
                  n_frames / product);
     else if (flyback)
         snprintf(text, bytes,
@@ -30,9 +30,9 @@ static void find_hint(int64_t n_frames, int64_t rows, int64_t columns, char *tex
                  "), as the beam flies back? then series.flyback is %" PRId64,
                  flyback, flyback == 1 ? "" : "s", rows, columns, flyback, flyback);
     else if (more > 0 && more <= product / 2)
-        snprintf(text, bytes, "%" PRId64 " frames too many; series.skip_leading and series.skip_trailing leave frames out", more);
+        snprintf(text, bytes, "%" PRId64 " patterns too many; series.skip_leading and series.skip_trailing leave patterns out", more);
     else if (more < 0 && -more <= product / 2)
-        snprintf(text, bytes, "%" PRId64 " frames are missing: was the recording stopped early?", -more);
+        snprintf(text, bytes, "%" PRId64 " patterns are missing: was the recording stopped early?", -more);
 }
 
 /* The same when no shape is known: a square scan with flyback. */
@@ -72,7 +72,7 @@ static ps_code check_shape(const ps_reader *reader, int64_t rows, int64_t column
     find_hint(n, rows, columns, hint, sizeof hint);
     return PS_FAIL(error, PS_E_INPUT,
                    "%s: %s says a scan of %" PRId64 " x %" PRId64 " = %" PRId64 " positions, but the recording has %" PRId64
-                   " detector frames; scans that would fit (either way round): %s%s%s",
+                   " patterns; scans that would fit (either way round): %s%s%s",
                    reader->path, who, rows, columns, product, n, pairs, hint[0] ? "; " : "", hint);
 }
 
@@ -102,14 +102,14 @@ ps_code ps_reader_scan_shape(const ps_reader *reader, const ps_reader_options *o
         factor_pairs(info->n_positions, pairs, sizeof pairs);
         return PS_FAIL(error, PS_E_INPUT,
                        "%s: the scan shape is not known: the recording holds %" PRId64
-                       " detector frames, but %s; give series.scan_shape (and series.allow_partial where frames are missing); scans that "
+                       " patterns, but %s; give series.scan_shape (and series.allow_partial where patterns are missing); scans that "
                        "would fit what is there (either way round): %s",
                        reader->path, info->n_positions, info->scan_doubt, pairs);
     }
     factor_pairs(info->n_positions, pairs, sizeof pairs);
     find_square_hint(info->n_positions, hint, sizeof hint);
     return PS_FAIL(error, PS_E_INPUT,
-                   "%s: the file does not say its scan shape and its %" PRId64 " detector frames are no square; give "
+                   "%s: the file does not say its scan shape and its %" PRId64 " patterns are no square; give "
                    "series.scan_shape; scans that would fit (either way round): %s%s%s",
                    reader->path, info->n_positions, pairs, hint[0] ? "; " : "", hint);
 }

@@ -22,7 +22,7 @@ typedef struct {
     bool scan_shape_override;                              /* the shape holds although the file says another */
     int64_t first, count, stride;                          /* of the ordered series; count -1: all */
     bool by_time;                                          /* order "time" */
-    int64_t skip_leading, skip_trailing, flyback, repeats; /* detector frames and scan positions, as ps_reader_options says */
+    int64_t skip_leading, skip_trailing, flyback, repeats; /* patterns and scan positions, as ps_reader_options says */
     bool serpentine, allow_partial;
     double saturation; /* counts at and above are no counts; 0: as the recording says; INFINITY: all are */
     int64_t channel;   /* of [position, channel, row, column] data, from 1; 0: not said */

@@ -1,4 +1,4 @@
-/* The first step of the prologue: every recording of the series opened once. */
+/* The first step of the run plan: every recording of the series opened once. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The second step of the prologue: optics and masks make groups, groups make plans. */
+/* The second step of the run plan: optics and masks make groups, groups make plans. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The third step of the prologue: what optics leave open is taken from what recordings say of themselves, else from the bright-field disc
+/* The third step of the run plan: what optics leave open is taken from what recordings say of themselves, else from the bright-field disc
  * in their mean pattern. Groups with the same optics get the same values, from the first of them. */
 #include <inttypes.h>
 #include <math.h>
@@ -120,7 +120,7 @@ static bool disc_is_needed(const ps_optics *optics) {
     return isnan(optics->detector_center_px[0]) || isnan(optics->semiangle_mrad) != isnan(optics->detector_pitch_mrad[0]);
 }
 
-/* The look's radius is in pixels while the pitch is open; it is in mrad afterwards. */
+/* The inspection's radius is in pixels while the pitch is open; it is in mrad afterwards. */
 static void take_from_disc(ps_run_inspection *look, ps_optics *optics, cJSON *origin) {
     char text[96];
     snprintf(text, sizeof text, "mean of %" PRId64 " patterns of frame %" PRId64, look->n_positions, look->frame);

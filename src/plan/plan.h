@@ -89,7 +89,7 @@ typedef struct {
     char **warnings; /* [n_warnings] what a user should know before starting */
 } ps_run_plan;
 
-/* Collective; before a plan is built. Shares out among the ranks the look at recordings that input/screen.h has. What does not pass is
+/* Collective; before a plan is built. Shares out among the ranks the preflight of recordings (input/preflight.h). What does not pass is
  * looked at again by each rank that opens it, and is unreadable then. */
 ps_code ps_run_plan_preflight(const ps_cluster *cluster, const ps_job *job, ps_error *error);
 

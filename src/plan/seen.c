@@ -1,4 +1,5 @@
-/* What the look at every recording means: discs that moved, pixels, patterns; what recordings say of themselves against each other. */
+/* What the inspection of every recording means: discs that moved, pixels, patterns; what recordings say of themselves against each other.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

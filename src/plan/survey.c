@@ -1,4 +1,4 @@
-/* A look at every recording of a series: where its disc lies, which of its pixels are hot or dead, which patterns are odd. */
+/* The inspection of every recording of a series: where its disc lies, which of its pixels are hot or dead, which patterns are odd. */
 #include <math.h>
 #include <mpi.h>
 #include <stdlib.h>

@@ -117,8 +117,7 @@ static ps_code warn_of_said(ps_run_plan *plan, ps_error *error) {
         if (group->n_frames > 1) fprintf(out, " and %" PRId64 " more", group->n_frames - 1);
     }
     if (fclose(out) == 0)
-        code = ps_run_plan_add_warning(plan, error,
-                                       "series: recordings say different things of themselves, and each is taken at its word: %s", list);
+        code = ps_run_plan_add_warning(plan, error, "series: recordings give different values, and each is used with its own: %s", list);
     else
         code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a warning");
     free(list);

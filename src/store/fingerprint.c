@@ -73,7 +73,7 @@ ps_code ps_output_fingerprint(const ps_output_spec *spec, char **text, ps_error 
     size_t bytes = 0;
     *text = NULL;
     FILE *out = open_memstream(text, &bytes);
-    if (!out) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the signature");
+    if (!out) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the fingerprint");
     fprintf(out, "numerics version=%s\n", PS_NUMERICS_VERSION);
     fprintf(out, "weights=%s\n", job->weights == PS_WEIGHTS_POISSON ? "poisson" : "uniform");
     fprintf(out, "probe form=%s\n", job->mirrored_probe ? "published" : "derived");
@@ -88,7 +88,7 @@ ps_code ps_output_fingerprint(const ps_output_spec *spec, char **text, ps_error 
     if (fclose(out) == 0) return PS_OK;
     free(*text);
     *text = NULL;
-    return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the signature");
+    return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the fingerprint");
 }
 
 /* ---- differences ---- */
@@ -106,7 +106,7 @@ static line next_line(const char **cursor) {
     return found;
 }
 
-/* The line with this key, looking from `start` on and round again; signatures mostly agree line by line. */
+/* The line with this key, looking from `start` on and round again; fingerprints mostly agree line by line. */
 static bool find_line(const char *text, const char *start, const line *wanted, line *found) {
     const char *cursor = start;
     for (int round = 0; round < 2; round++) {

@@ -13,7 +13,7 @@
 #include "store/guard.h"
 #include "store/info.h"
 
-/* ---- what stands there ---- */
+/* ---- what is there ---- */
 
 void ps_guard_list_series(const ps_job *job, ps_series *series) {
     const ps_job_series *s = &job->series;

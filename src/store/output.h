@@ -71,7 +71,7 @@ typedef struct {
     double dose, data_norm;
     int64_t n_excluded;                           /* active pixels left out in this frame only, because they hold no count somewhere */
     int64_t n_saturated, n_negative, n_nonfinite; /* values of the whole recording that are no counts, by kind */
-    int64_t n_missing;                            /* detector frames without data, filled from others */
+    int64_t n_missing;                            /* patterns without data, filled from others */
     double seconds[PS_N_STAGES];
     int64_t peak_memory_bytes; /* of the process so far */
     const char *device;
@@ -92,8 +92,8 @@ typedef struct ps_output ps_output;
  * takes its place. */
 ps_code ps_output_create(const char *path, bool overwrite, const ps_output_spec *spec, ps_error *error);
 /* Rank-local, called by one rank, MPI running: makes an existing file ready to go on with. spec is what this run would have created.
- * Refuses with PS_E_ARGUMENT and the list of differences when the file was made with other science or from other content, and when another
- * run writes it; the file is untouched then. Every done frame's CRC is verified (all cores); damaged frames, and failed ones when
+ * Refuses with PS_E_ARGUMENT and the list of differences when the file was made with another fingerprint or from other content, and when
+ * another run writes it; the file is untouched then. Every done frame's CRC is verified (all cores); damaged frames, and failed ones when
  * retry_failed, are pending again; retry_failed also forgets which frames were begun and never ended. The run becomes the next
  * /entry/process_N, with the spec's notes. */
 ps_code ps_output_resume(const char *path, const ps_output_spec *spec, bool retry_failed, ps_error *error);

@@ -27,18 +27,18 @@ static void print_count(int64_t n, const char *what, const char *after, const ch
     *separator = ", ";
 }
 
-/* How detector frames become positions and what counts as a count, where that is not the usual. */
+/* How patterns become positions and what counts as a count, where that is not the usual. */
 static void print_reading(const ps_job_series *series, int64_t n_missing) {
     const char *separator = "";
     bool is_usual = series->skip_leading + series->skip_trailing + series->flyback + n_missing == 0 && series->repeats == 1 &&
                     !series->serpentine && series->channel == 0 && series->saturation == 0.0;
     if (is_usual) return;
     ps_check_print_label("  reading");
-    print_count(series->skip_leading, "leading frame", "skipped", &separator);
-    print_count(series->skip_trailing, "trailing frame", "skipped", &separator);
+    print_count(series->skip_leading, "leading pattern", "skipped", &separator);
+    print_count(series->skip_trailing, "trailing pattern", "skipped", &separator);
     print_count(series->flyback, "flyback position", "a row left out", &separator);
-    if (series->repeats > 1) print_count(series->repeats, "frame", "a position summed", &separator);
-    print_count(n_missing, "frame", "of all recordings missing and filled", &separator);
+    if (series->repeats > 1) print_count(series->repeats, "pattern", "a position summed", &separator);
+    print_count(n_missing, "pattern", "of all recordings missing and filled", &separator);
     if (series->serpentine) printf("%severy second row turned", separator);
     separator = series->serpentine ? ", " : separator;
     if (series->channel > 0) printf("%schannel %" PRId64, separator, series->channel);

@@ -246,16 +246,16 @@ static void bad_puts_are_refused(void **state) {
     REQUIRE_OK(ps_frame_create(t.run.system, PS_U16, &frame, &error));
     REFUSED(ps_frame_upload(NULL, 0, 1, t.p.counts, &e), "frame is NULL");
     REFUSED(ps_frame_upload(frame, 0, 1, NULL, &e), "counts is NULL");
-    REFUSED(ps_frame_upload(frame, 70, 8, t.p.counts, &e), "8 positions from 70 on put, expected some of 0 to 76");
-    REFUSED(ps_frame_upload(frame, -1, 2, t.p.counts, &e), "2 positions from -1 on put");
+    REFUSED(ps_frame_upload(frame, 70, 8, t.p.counts, &e), "8 positions from 70 on uploaded, expected some of 0 to 76");
+    REFUSED(ps_frame_upload(frame, -1, 2, t.p.counts, &e), "2 positions from -1 on uploaded");
     REFUSED(ps_frame_upload(frame, 3, -1, t.p.counts, &e), "expected some of 0 to 76");
     REFUSED(ps_frame_upload(frame, 1, INT64_MAX, t.p.counts, &e), "expected some of 0 to 76");
     REFUSED(ps_frame_upload(frame, INT64_MAX, 1, t.p.counts, &e), "expected some of 0 to 76");
     REQUIRE_OK(ps_frame_upload(frame, 0, 70, t.p.counts, &error));
-    REFUSED(ps_frame_upload(frame, 69, 2, t.p.counts, &e), "position 69 put twice");
-    REFUSED(ps_frame_mean_counts(frame, mean, NULL, &e), "70 of 77 positions put");
-    REFUSED(ps_frame_get_spectrum(frame, 1, 40.0, mean, &e), "70 of 77 positions put");
-    REFUSED(ps_frame_reduce(&frame, 1, &(double){40.0}, &e), "70 of 77 positions put");
+    REFUSED(ps_frame_upload(frame, 69, 2, t.p.counts, &e), "position 69 uploaded twice");
+    REFUSED(ps_frame_mean_counts(frame, mean, NULL, &e), "70 of 77 positions uploaded");
+    REFUSED(ps_frame_get_spectrum(frame, 1, 40.0, mean, &e), "70 of 77 positions uploaded");
+    REFUSED(ps_frame_reduce(&frame, 1, &(double){40.0}, &e), "70 of 77 positions uploaded");
     ps_frame_destroy(frame);
     trial_end(&t);
 }

@@ -4,7 +4,7 @@
  * Work is spread over frequencies or pixels, never inside one sum, and sums have a fixed order: results are the same, to the last bit,
  * for any number of threads, batch of frames or memory budget.
  *
- * Pixels stand in slots that follow 4 x 4 patches of the detector. Frequencies with the same number of aliases are taken LANES
+ * Pixels are in slots that follow 4 x 4 patches of the detector. Frequencies with the same number of aliases are taken LANES
  * at a time; such a batch shares its matrices' memory, lane by lane (isa/isa.h). */
 #ifndef PS_KERNELS_CPU_FAST_FAST_H
 #define PS_KERNELS_CPU_FAST_FAST_H

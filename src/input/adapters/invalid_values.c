@@ -36,7 +36,7 @@ DEFINE_MARK_INTEGERS(mark_i32, int32_t)
     ((value) >= (type)INT32_MAX &&  \
      ((value) == (type)INT32_MAX || (value) == (type)UINT32_MAX || (value) == (type)INT64_MAX || (value) == (type)UINT64_MAX))
 
-/* stands_alone: whether 65535 is there, and all else in the frame is below half of it. mark: the number of values that were marked;
+/* stands_alone: whether 65535 is there, and all else in the pattern is below half of it. mark: the number of values that were marked;
  * *negative: of int64, counted and marked too. */
 #define DEFINE_MARK_FLOATING(mark, stands_alone, type)                                                              \
     static bool stands_alone(const type *frame, int64_t pixels) {                                                   \

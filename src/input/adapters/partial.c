@@ -41,7 +41,7 @@ ps_code ps_partial_wrap(ps_reader **reader, int64_t needed, ps_error *error) {
     *r = (ps_reader){.ops = &partial_ops, .info = *info, .path = (*reader)->path, .inner = *reader};
     r->info.n_positions = needed;
     r->info.n_missing += needed - info->n_positions;
-    ps_reader_note(*reader, "warning: %" PRId64 " of %" PRId64 " detector frames are missing at the end; they are filled with the last one",
+    ps_reader_note(*reader, "warning: %" PRId64 " of %" PRId64 " patterns are missing at the end; they are filled with the last one",
                    needed - info->n_positions, needed);
     *reader = r;
     return PS_OK;

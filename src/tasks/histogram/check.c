@@ -66,9 +66,9 @@ static void print_counting(const ps_check_report *report) {
     if (memory->frame_bytes > 0) {
         printf(", up to ");
         ps_check_print_bytes((double)memory->frame_bytes);
-        printf(" for detector frames");
+        printf(" for patterns");
     } else if (memory->on_device)
-        printf(", more for detector frames");
+        printf(", more for patterns");
     printf(", ");
     ps_check_print_bytes((double)memory->host_bytes);
     printf(" %s; %" PRId64 " of %" PRId64 " rows at once; ", memory->on_device ? "per rank in the process" : "beside them",

@@ -139,7 +139,7 @@ ps_code ps_histogram_file_write_counts(void *file, int64_t first_pixel, int64_t 
 }
 
 /* Collective, when every rank has the file open: where one could not write it, nobody closes it, because closing waits for all, and the
- * program leaves by another door. */
+ * program ends without closing HDF5. */
 static bool is_broken_anywhere(const ps_histogram_file *f) {
     int any = ps_hdf5_is_broken();
     MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, f->cluster->communicator);

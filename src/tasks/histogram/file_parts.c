@@ -73,7 +73,7 @@ static ps_code create_mask(hid_t group, const ps_histogram_file_spec *spec, ps_e
 static ps_code create_settings(hid_t group, const ps_histogram_file_spec *spec, ps_error *error) {
     const ps_job_histogram *job = spec->plan->wanted;
     const char *centre = job->centre == PS_CENTRE_FILE ? job->centre_file : job->centre == PS_CENTRE_MEDIAN ? "median" : "none";
-    const char *range = job->automatic_range ? "auto, from sampled detector frames" : "given";
+    const char *range = job->automatic_range ? "auto, from sampled patterns" : "given";
     const struct {
         const char *name;
         double value;
@@ -143,11 +143,11 @@ ps_code ps_histogram_create_frames(hid_t entry, const ps_histogram_file_spec *sp
     PS_GO(ps_h5_describe(group, "state", "values", "0 pending, 1 done, 2 failed", error));
     PS_GO(ps_h5_texts(group, "error", ERROR_WIDTH, (int64_t)n, NULL, error));
     PS_GO(ps_h5_dataset(group, "n_positions", H5T_STD_I64LE, H5T_NATIVE_INT64, 1, &n, NULL, error));
-    PS_GO(ps_h5_describe(group, "n_positions", "long_name", "detector frames that were counted", error));
+    PS_GO(ps_h5_describe(group, "n_positions", "long_name", "patterns that were counted", error));
     PS_GO(ps_h5_dataset(group, "total", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 1, &n, NULL, error));
     PS_GO(ps_h5_describe(group, "total", "long_name", "sum of all finite values of the region", error));
     PS_GO(ps_h5_dataset(group, "dose", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 1, &n, NULL, error));
-    PS_GO(ps_h5_describe(group, "dose", "long_name", "total per detector frame", error));
+    PS_GO(ps_h5_describe(group, "dose", "long_name", "total per pattern", error));
     PS_GO(ps_h5_text(group, "device", DEVICE_WIDTH, "", error));
 done:
     ps_h5_close(&group);

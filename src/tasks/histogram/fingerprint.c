@@ -45,7 +45,7 @@ static ps_code write_fingerprint(const ps_histogram_plan *plan, char *(*line_of)
         free(*text);
         *text = longer;
     }
-    if (!*text) code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the signature");
+    if (!*text) code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the fingerprint");
 done:
     cJSON_free(histogram);
     cJSON_free(series);

@@ -16,7 +16,7 @@ ps_code ps_positions_create(const ps_histogram_plan *plan, ps_positions *positio
     positions->whole_capacity = (int64_t)(WHOLE_BYTES / whole_bytes(plan));
     if (positions->whole_capacity < 1) positions->whole_capacity = 1;
     positions->whole = malloc((size_t)positions->whole_capacity * whole_bytes(plan));
-    if (!positions->whole) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate a buffer for detector frames");
+    if (!positions->whole) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate a buffer for patterns");
     return PS_OK;
 }
 
@@ -50,7 +50,7 @@ static ps_code open_frame(ps_positions *positions, int64_t frame, ps_error *erro
     return PS_OK;
 }
 
-/* Cuts n whole frames to the wanted rows and the region's columns. */
+/* Cuts n whole patterns to the wanted rows and the region's columns. */
 static void cut(const ps_positions *positions, int64_t n, int64_t first_row, int64_t n_rows, char *values) {
     const ps_histogram_plan *plan = positions->plan;
     size_t element = ps_dtype_bytes(plan->run.dtype), line = (size_t)plan->columns * element;

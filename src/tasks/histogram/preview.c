@@ -194,9 +194,8 @@ static ps_code print_frames(FILE *out, const session *s, ps_error *error) {
     PS_GO(ps_view_texts(&s->view.file, "frames/error", n, &errors, error));
     PS_GO(ps_view_numbers(&s->view.file, "frames/dose", n, dose, error));
     PS_GO(ps_view_numbers(&s->view.file, "frames/n_positions", n, positions, error));
-    fprintf(
-        out,
-        "<h2>Frames</h2>\n<table><tr><th>recording</th><th class=\"n\">detector frames</th><th class=\"n\">dose</th><th>error</th></tr>\n");
+    fprintf(out,
+            "<h2>Frames</h2>\n<table><tr><th>recording</th><th class=\"n\">patterns</th><th class=\"n\">dose</th><th>error</th></tr>\n");
     for (int64_t i = 0; i < n; i++) {
         fprintf(out, "<tr%s><td>", s->view.file.states[i] == PS_FRAME_FAILED ? " class=\"failed\"" : "");
         ps_html_text(out, sources[i]);

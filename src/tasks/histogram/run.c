@@ -95,13 +95,12 @@ static ps_code find_device(session *s, ps_error *error) {
 static void say_plan(const session *s) {
     const ps_histogram_plan *plan = &s->plan;
     if (s->cluster->rank != 0) return;
-    ps_log(PS_LOG_INFO,
-           "histograms of %lld x %lld pixels, %lld bins from %.9g to %.9g%s, over %lld detector frames of %lld recording%s; %s on %s",
+    ps_log(PS_LOG_INFO, "histograms of %lld x %lld pixels, %lld bins from %.9g to %.9g%s, over %lld patterns of %lld recording%s; %s on %s",
            (long long)plan->rows, (long long)plan->columns, (long long)s->map.n_bins, s->sample.range[0], s->sample.range[1],
            s->plan.wanted->automatic_range ? " (automatic)" : "", (long long)plan->n_positions, (long long)plan->n_usable,
            plan->n_usable == 1 ? "" : "s", s->counting.ops->name, s->device);
     if (s->sample.n_sampled > 0)
-        ps_log(PS_LOG_INFO, "sampled %lld of %lld detector frames for %s", (long long)s->sample.n_sampled, (long long)plan->n_positions,
+        ps_log(PS_LOG_INFO, "sampled %lld of %lld patterns for %s", (long long)s->sample.n_sampled, (long long)plan->n_positions,
                s->plan.wanted->automatic_range ? s->sample.centre ? "range and centres" : "the range" : "medians");
 }
 
@@ -135,8 +134,8 @@ static ps_code do_bands(session *s, ps_error *error) {
     ps_share(s->plan.n_positions, s->cluster->rank, s->cluster->n_ranks, &begin, &end);
     for (int64_t row = 0; row < s->plan.rows; row += n_rows) {
         if (s->cluster->rank == 0)
-            s->counting.progress = ps_progress_begin(s->cluster->n_ranks > 1 ? "detector frames of rank 0" : "detector frames", end - begin,
-                                                     progress_interval_s);
+            s->counting.progress =
+                ps_progress_begin(s->cluster->n_ranks > 1 ? "patterns of rank 0" : "patterns", end - begin, progress_interval_s);
         ps_code code = do_band(s, row, &n_rows, error);
         ps_progress_end(s->counting.progress);
         s->counting.progress = NULL;

@@ -8,11 +8,11 @@
 #include "tasks/histogram/pedestal.h"
 #include "tasks/histogram/positions.h"
 
-/* Sampled frames of this rank. */
+/* Sampled patterns of this rank. */
 typedef struct {
     const ps_cluster *cluster;
     const ps_histogram_plan *plan;
-    void *values; /* [n_kept, n_pixels]; only one frame at a time when medians are not asked for */
+    void *values; /* [n_kept, n_pixels]; only one pattern at a time when medians are not asked for */
     int64_t n_kept;
     uint8_t *used; /* [n_pixels] 1: counts for the range */
     double low, high;
@@ -148,7 +148,7 @@ static ps_code agree_on_range(sampler *s, double range[2], ps_error *error) {
     PS_TRY(PS_MPI(error, MPI_Allreduce(MPI_IN_PLACE, ends, 2, MPI_DOUBLE, MPI_MAX, s->cluster->communicator)));
     if (!isfinite(ends[0]))
         return PS_FAIL(error, PS_E_INPUT,
-                       "/histogram/range: auto found no finite value below saturation in the sampled detector frames; give the range");
+                       "/histogram/range: auto found no finite value below saturation in the sampled patterns; give the range");
     ps_automatic_range(s->plan->run.dtype, s->plan->wanted->n_bins, -ends[0] + 0.0, ends[1], range);
     return PS_OK;
 }
@@ -185,7 +185,7 @@ static ps_code allocate(sampler *s, const uint8_t *given, bool keep, int64_t n_s
     size_t n = keep ? (size_t)(end - begin) : 1, bytes = (n ? n : 1) * frame_bytes(plan);
     if (budget_bytes && bytes > budget_bytes)
         return PS_FAIL(error, PS_E_MEMORY,
-                       "/histogram/sample: medians of %lld detector frames need %.3f GiB on this rank, %.3f GiB are there; use "
+                       "/histogram/sample: medians of %lld patterns need %.3f GiB on this rank, %.3f GiB are there; use "
                        "a smaller sample or more ranks",
                        (long long)n_sampled, (double)bytes / (1 << 30), (double)budget_bytes / (1 << 30));
     s->values = malloc(bytes);

@@ -99,7 +99,7 @@ done:
     return code;
 }
 
-/* One frame of made-up counts through a system of few pixels and frequencies: putting, transforming, all images. */
+/* One frame of made-up counts through a system of few pixels and frequencies: uploading, transforming, all images. */
 static ps_code time_frame(const ps_check_report *report, ps_backend *backend, const ps_system_desc *sample, frame_times *times,
                           ps_error *error) {
     const ps_method_set *methods = &report->job.methods;

@@ -18,7 +18,7 @@ typedef struct {
 typedef struct {
     const ps_job_simulate *job;
     ps_lattice lattice;
-    double extent_A[2], origin_A[2]; /* the scan area; where cell (0, 0) stands, drift included */
+    double extent_A[2], origin_A[2]; /* the scan area; where cell (0, 0) is, drift included */
     double sigma_A;
     cell *vacant; /* [job->n_vacancies] cells without their heavy atom, owned */
 } crystal;
@@ -81,7 +81,7 @@ static bool is_vacant(const crystal *c, cell candidate, int64_t n_vacant) {
     return false;
 }
 
-/* Where an atom stands in the scan area; site 0 is the corner, site 1 the centre. */
+/* Where an atom is in the scan area; site 0 is the corner, site 1 the centre. */
 static void atom_position(const crystal *c, cell where, int site, double at_A[2]) {
     double i = (double)where.i + 0.5 * site, j = (double)where.j + 0.5 * site;
     for (int axis = 0; axis < 2; axis++) {

@@ -246,7 +246,7 @@ failed:
     return PS_FAIL(error, PS_E_MEMORY, "%s: cannot allocate memory for names", writer->spec.master_path);
 }
 
-/* What stands there gets second names; kept[i] NULL: nothing stood there. The master is the last. */
+/* What is there gets second names; kept[i] NULL: nothing was there. The master is the last. */
 static ps_code keep_old(const char *master, const ps_name_list *files, char **kept, ps_error *error) {
     for (int64_t i = 0; i < files->n; i++) PS_TRY(ps_publish_keep(files->names[i], &kept[i], error));
     return ps_publish_keep(master, &kept[files->n], error);
@@ -268,7 +268,7 @@ static void forget_old(const char *master, const ps_name_list *files) {
     ps_publish_forget(master, any_file);
 }
 
-/* The master goes first when it replaces one, and comes last, so that it never stands beside data of another run. */
+/* The master goes first when it replaces one, and comes last, so that it is never beside data of another run. */
 static ps_code move_in(const char *master, const ps_name_list *files, int64_t n_new, ps_error *error) {
     if (unlink(master) != 0 && errno != ENOENT) return ps_io_fail(error, errno, "%s: cannot replace", master);
     for (int64_t i = 0; i < n_new; i++) PS_TRY(ps_partial_rename(files->names[i], error));

@@ -11,7 +11,7 @@ typedef struct {
     ps_fine_grid grid;
     double *phase, *log_amplitude; /* [rows, columns] rad, 1; mean 0; owned */
     bool has_defect;
-    double defect_A[2]; /* where the moving defect stands in this frame; row, column */
+    double defect_A[2]; /* where the moving defect is in this frame; row, column */
 } ps_specimen;
 
 /* The two-site cell as it is used: turned, then strained so that whole cells fit the scan area. */

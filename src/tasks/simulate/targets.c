@@ -82,7 +82,7 @@ done:
     return code;
 }
 
-/* ---- what stands there ---- */
+/* ---- what is there ---- */
 
 static bool has_object(const char *path, const char *group, const char *name) {
     hid_t file = H5I_INVALID_HID;
@@ -116,8 +116,8 @@ ps_code ps_simulate_look(const ps_simulate_paths *paths, const ps_run_options *o
                        "%s: holds no /entry/simulation/science, so no simulation made it, and it is neither replaced nor resumed",
                        paths->master);
     else if (!*whole && !has_object(paths->truth, "entry/truth", "entry/truth/phase"))
-        code = PS_FAIL(error, PS_E_ARGUMENT, "%s: stands there without %s, so no simulation made it, and it is not replaced", found,
-                       paths->truth);
+        code =
+            PS_FAIL(error, PS_E_ARGUMENT, "%s: is there without %s, so no simulation made it, and it is not replaced", found, paths->truth);
     free(found);
     return code;
 }

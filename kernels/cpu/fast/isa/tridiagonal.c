@@ -2,7 +2,7 @@
  *
  * A = Q T Q^H with T real and tridiagonal serves every strength as an eigenbasis does, (A + mu)^-1 = Q (T + mu)^-1 Q^H, for a fraction
  * of its price, and every lane takes the same steps. Q is a product of Hermitian reflectors P_k = 1 - beta_k v_k v_k^H and a diagonal of
- * phases; v_k stands in column k of the matrix, below the diagonal.
+ * phases; v_k is in column k of the matrix, below the diagonal.
  * reduced: [5, n, LANES] diagonal of T, its off-diagonal (between i and i + 1), beta, phases (real, then imaginary). */
 #include <math.h>
 #include <stddef.h>
