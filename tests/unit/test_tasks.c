@@ -58,7 +58,9 @@ static void table_and_schema_name_the_same_tasks(void **state) {
     assert_true(ps_tasks()->n > 0);
     assert_int_equal(ps_tasks()->n, cJSON_GetArraySize(schema_names()));
     for (int i = 0; i < ps_tasks()->n; i++) assert_true(is_in_list(schema_names(), ps_tasks()->tasks[i]->job->name));
-    cJSON_ArrayForEach(entry, schema_names()) assert_true(is_in_table(cJSON_GetStringValue(entry)));
+    cJSON_ArrayForEach(entry, schema_names()) {
+        assert_true(is_in_table(cJSON_GetStringValue(entry)));
+    }
 }
 
 /* The schema's rule for jobs of one task; NULL: there is none. */
@@ -93,7 +95,9 @@ static void compare_entries(const ps_job_kind *kind) {
         if (forbidden != (!is_common(entry->string) && !has_entry(kind, entry->string)))
             fail_msg("%s: the schema %s the entry %s, the table does not", kind->name, forbidden ? "forbids" : "allows", entry->string);
     }
-    cJSON_ArrayForEach(entry, cJSON_GetObjectItemCaseSensitive(rule, "required")) assert_true(has_entry(kind, cJSON_GetStringValue(entry)));
+    cJSON_ArrayForEach(entry, cJSON_GetObjectItemCaseSensitive(rule, "required")) {
+        assert_true(has_entry(kind, cJSON_GetStringValue(entry)));
+    }
 }
 
 static void table_and_schema_name_the_same_entries(void **state) {
