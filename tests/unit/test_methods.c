@@ -152,7 +152,7 @@ static void a_set_is_in_the_order_of_the_table(void **state) {
     assert_string_equal(set.items[2].method->name, "ssb");
     assert_true(set.items[0].automatic && !set.items[1].automatic);
     assert_int_equal(set.items[2].choice, PS_SSB_PHASE);
-    assert_int_equal(ps_method_set_bits(&set), PS_METHODS_ALL);
+    assert_int_equal(ps_method_set_bits(&set), PS_METHODS_PREPARED | PS_METHOD_SSB);
     assert_true(ps_method_set_needs_normal(&set));
     ps_method_set_free(&set);
     set = parsed("{\"ssb\":{}}");
