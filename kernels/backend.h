@@ -71,8 +71,13 @@ typedef struct {
     const double *prior_complex;           /* [n_aliases] prior(q) of the complex method, >= 1 */
 } ps_system_desc;
 
-enum { PS_METHOD_PHASE = 1, PS_METHOD_COMPLEX = 2, PS_METHOD_SSB = 4 }; /* bits; a ps_methods is their sum */
-enum { PS_METHODS_PREPARED = PS_METHOD_PHASE | PS_METHOD_COMPLEX, PS_METHODS_ALL = PS_METHODS_PREPARED | PS_METHOD_SSB };
+/* Bits; a ps_methods is their sum. mf is the matched filter: b of the phase method, for which no N is prepared. */
+enum { PS_METHOD_PHASE = 1, PS_METHOD_COMPLEX = 2, PS_METHOD_SSB = 4, PS_METHOD_MF = 8 };
+enum {
+    PS_METHODS_PREPARED = PS_METHOD_PHASE | PS_METHOD_COMPLEX,  /* need N */
+    PS_METHODS_RIGHT_SIDE = PS_METHODS_PREPARED | PS_METHOD_MF, /* a reduction leaves b of the phase unknowns */
+    PS_METHODS_ALL = PS_METHODS_RIGHT_SIDE | PS_METHOD_SSB
+};
 typedef unsigned ps_methods;
 typedef enum { PS_SSB_WAVE, PS_SSB_PHASE } ps_ssb_estimator;
 typedef struct {
@@ -142,6 +147,7 @@ typedef struct ps_backend_ops {
     ps_code (*solve)(ps_frame *frame, ps_methods method, int64_t n_strengths, const ps_strength *strengths, const ps_solution *solution,
                      ps_error *error); /* n_strengths > 0 */
     ps_code (*ssb)(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f32, double *phase_f64, double *loss, ps_error *error);
+    ps_code (*right_side_image)(ps_frame *frame, float *image_f32, double *image_f64, ps_error *error);
 
     /* --- optional: each has a default --- */
     /* Default: summed from get_right_side's data norm of each frequency. */
@@ -227,7 +233,7 @@ ps_code ps_frame_upload(ps_frame *frame, int64_t first_position, int64_t n_posit
 /* Once all positions are uploaded. mean: [n_active] scan-mean counts of each active pixel; n_marked: [n_active] positions that held the
  * invalid-count value. Either may be NULL. */
 ps_code ps_frame_mean_counts(ps_frame *frame, double *mean, int64_t *n_marked, ps_error *error);
-/* g = FFT over scan / (positions * dose) (section 3), then b and data norm of the prepared methods and the SSB sums, for different frames
+/* g = FFT over scan / (positions * dose) (section 3), then b and data norm of phase, complex and mf and the SSB sums, for different frames
  * of one system; dose: [n_frames], > 0. The system must be prepared when it was created with phase or complex. */
 ps_code ps_frame_reduce(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error);
 /* method: PS_METHOD_PHASE or PS_METHOD_COMPLEX; strengths: [n_strengths]. The frame must be reduced. Section 5. */
@@ -235,6 +241,9 @@ ps_code ps_system_solve(ps_frame *frame, ps_methods method, int64_t n_strengths,
                         ps_error *error);
 /* phase: [scan_rows*U, scan_columns*U] rad, either or both pointers; loss: only PS_SSB_PHASE, may be NULL. Section 6. */
 ps_code ps_frame_ssb(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f32, double *phase_f64, double *loss, ps_error *error);
+/* Of a system created with PS_METHOD_MF: the image whose Fourier coefficients are b of the phase method, 0 at the scan's zero frequency and
+ * its aliases. image: [scan_rows*U, scan_columns*U], either or both pointers. */
+ps_code ps_frame_right_side_image(ps_frame *frame, float *image_f32, double *image_f64, ps_error *error);
 /* data_norm: sum over the full plane but zero of g^H W g. */
 ps_code ps_frame_data_norm(ps_frame *frame, double *data_norm, ps_error *error);
 
@@ -244,7 +253,8 @@ ps_code ps_system_get_transfer(ps_system *system, int64_t frequency, double *tra
 ps_code ps_system_get_normal(ps_system *system, ps_methods method, int64_t frequency, double *normal, ps_error *error);
 /* eigenvalues: [n_aliases] of prior^-1/2 N prior^-1/2, ascending */
 ps_code ps_system_get_eigenvalues(ps_system *system, int64_t frequency, double *eigenvalues, ps_error *error);
-/* right_side: [dim] complex; data_norm: g^H W g of the frequency, may be NULL */
+/* method: phase, complex or mf (the phase method's, of a system that need not be prepared); right_side: [dim] complex; data_norm: g^H W g
+ * of the frequency, may be NULL */
 ps_code ps_frame_get_right_side(ps_frame *frame, ps_methods method, int64_t frequency, double *right_side, double *data_norm,
                                 ps_error *error);
 /* spectrum: [n_active] complex, g(q, k) of the frequency; all positions must be uploaded */

@@ -32,6 +32,7 @@ ps_code ps_check_operations(const ps_backend_ops *ops, ps_error *error) {
     CHECK(frame_reduce);
     CHECK(solve);
     CHECK(ssb);
+    CHECK(right_side_image);
     CHECK(get_transfer);
     CHECK(get_normal);
     CHECK(get_eigenvalues);
@@ -162,6 +163,7 @@ static const char *method_name(ps_methods method) {
     case PS_METHOD_PHASE: return "phase";
     case PS_METHOD_COMPLEX: return "complex";
     case PS_METHOD_SSB: return "ssb";
+    case PS_METHOD_MF: return "mf";
     default: return "unknown";
     }
 }
@@ -192,6 +194,12 @@ ps_code ps_check_enabled(const ps_system *system, ps_methods methods, ps_error *
 ps_code ps_check_solvable(const ps_system *system, ps_methods method, ps_error *error) {
     if (method != PS_METHOD_PHASE && method != PS_METHOD_COMPLEX)
         return PS_FAIL(error, PS_E_ARGUMENT, "method %u cannot be solved, expected phase or complex", method);
+    return ps_check_enabled(system, method, error);
+}
+
+ps_code ps_check_right_side(const ps_system *system, ps_methods method, ps_error *error) {
+    if (method != PS_METHOD_PHASE && method != PS_METHOD_COMPLEX && method != PS_METHOD_MF)
+        return PS_FAIL(error, PS_E_ARGUMENT, "method %u has no right side, expected phase, complex or mf", method);
     return ps_check_enabled(system, method, error);
 }
 

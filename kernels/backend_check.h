@@ -24,6 +24,8 @@ ps_code ps_check_positive(const char *what, int64_t n, const double *values, ps_
 ps_code ps_check_enabled(const ps_system *system, ps_methods methods, ps_error *error);
 /* One of phase and complex, enabled. */
 ps_code ps_check_solvable(const ps_system *system, ps_methods method, ps_error *error);
+/* One of phase, complex and mf, enabled. */
+ps_code ps_check_right_side(const ps_system *system, ps_methods method, ps_error *error);
 ps_code ps_check_strengths(ps_methods method, int64_t n_strengths, const ps_strength *strengths, ps_error *error);
 ps_code ps_check_frequency(const ps_system *system, int64_t frequency, ps_error *error);
 /* Positions that a frame has and were not uploaded before. */

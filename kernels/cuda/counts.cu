@@ -70,14 +70,14 @@ size_t ps_cuda_upload_bytes(const ps_system_desc *desc, ps_dtype dtype) {
 void ps_cuda_frame_carve(ps_cuda_frame *frame, ps_cuda_arena *arena) {
     const ps_cuda_system *system = frame->system;
     int64_t n_slots = system->layout.n_slots, n_aliases = system->desc.n_aliases;
-    bool has_phase = system->methods & PS_METHOD_PHASE, has_complex = system->methods & PS_METHOD_COMPLEX,
-         has_ssb = system->methods & PS_METHOD_SSB;
+    bool has_right = system->methods & PS_METHODS_RIGHT_SIDE, has_phase = system->methods & PS_METHOD_PHASE,
+         has_complex = system->methods & PS_METHOD_COMPLEX, has_ssb = system->methods & PS_METHOD_SSB;
     frame->d_counts = ps_cuda_take<unsigned char>(arena, n_slots * system->n_positions * (int64_t)ps_dtype_bytes(frame->dtype));
     frame->d_mean = ps_cuda_take<double>(arena, n_slots);
     frame->d_marked = ps_cuda_take<unsigned long long>(arena, n_slots);
     frame->d_mean_parts = ps_cuda_take<double>(arena, PS_CUDA_MEAN_PARTS * n_slots);
     frame->d_marked_parts = ps_cuda_take<uint32_t>(arena, PS_CUDA_MEAN_PARTS * n_slots);
-    frame->d_right_phase = ps_cuda_take<double2>(arena, has_phase || has_complex ? n_aliases : 0);
+    frame->d_right_phase = ps_cuda_take<double2>(arena, has_right ? n_aliases : 0);
     frame->d_right_amplitude = ps_cuda_take<double2>(arena, has_complex ? n_aliases : 0);
     frame->d_projection = ps_cuda_take<double2>(arena, has_phase ? n_aliases : 0);
     frame->d_ssb = ps_cuda_take<double2>(arena, has_ssb ? n_aliases : 0);

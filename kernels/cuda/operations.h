@@ -164,6 +164,10 @@ size_t ps_cuda_ssb_wave_scratch(const ps_cuda_system *system);
 ps_code ps_cuda_ssb_phase(ps_cuda_frame *frame, float *phase_f32, double *phase_f64, double *loss, ps_error *error);
 size_t ps_cuda_ssb_phase_scratch(const ps_cuda_system *system);
 
+/* right_side_image.cu */
+ps_code ps_cuda_right_side_image(ps_frame *frame, float *image_f32, double *image_f64, ps_error *error);
+size_t ps_cuda_right_side_image_scratch(const ps_cuda_system *system);
+
 /* inspect.cu */
 ps_code ps_cuda_frame_data_norm(ps_frame *frame, double *data_norm, ps_error *error);
 ps_code ps_cuda_get_transfer(ps_system *system, int64_t frequency, double *transfer, ps_error *error);

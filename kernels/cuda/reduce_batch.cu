@@ -43,8 +43,7 @@ static ps_code clear_sums(ps_cuda_frame *frame, ps_error *error) {
     const ps_cuda_system *system = frame->system;
     size_t bytes = (size_t)system->desc.n_aliases * sizeof(double2);
     cudaStream_t stream = system->backend->compute;
-    if (system->methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX))
-        PS_TRY(PS_CUDA(error, cudaMemsetAsync(frame->d_right_phase, 0, bytes, stream)));
+    if (system->methods & PS_METHODS_RIGHT_SIDE) PS_TRY(PS_CUDA(error, cudaMemsetAsync(frame->d_right_phase, 0, bytes, stream)));
     if (system->methods & PS_METHOD_COMPLEX) PS_TRY(PS_CUDA(error, cudaMemsetAsync(frame->d_right_amplitude, 0, bytes, stream)));
     if (system->methods & PS_METHOD_SSB) PS_TRY(PS_CUDA(error, cudaMemsetAsync(frame->d_ssb, 0, bytes, stream)));
     return PS_CUDA(error, cudaMemsetAsync(frame->d_data_norm, 0, (size_t)system->desc.n_frequencies * sizeof(double), stream));

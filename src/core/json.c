@@ -219,6 +219,7 @@ static ps_code unknown_key(const ps_json *place, const char *const *keys, size_t
     char known[MESSAGE_TEXT - 128];
     const char *nearest = ps_text_nearest(place->key, keys, n_keys);
     if (!nearest) nearest = begins_alike(place->key, keys, n_keys);
+    if (n_keys == 0) return ps_json_refuse(place, error, "unknown key; none is known here");
     if (nearest) return ps_json_refuse(place, error, "unknown key; did you mean \"%s\"?", nearest);
     list_keys(keys, n_keys, known, sizeof known);
     return ps_json_refuse(place, error, "unknown key; known here: %s", known);

@@ -8,7 +8,8 @@
 #define PS_METHOD_LIST(X) \
     X(ps_method_phase)    \
     X(ps_method_complex)  \
-    X(ps_method_ssb)
+    X(ps_method_ssb)      \
+    X(ps_method_mf)
 
 #define X(method) extern const ps_method method;
 PS_METHOD_LIST(X)

@@ -21,7 +21,7 @@ JOB = {"task": "reconstruct", "series": {"files": ["frame_*.npy"], "scan_shape":
        "methods": {"ssb": {"estimator": "phase"}, "phase": {"strength": "auto"}, "complex": {"strength": [0.1, 0.3]}},
        "output": {"file": "out.h5"}, "compute": {"backend": "cpu"}}
 RESULTS = ["ssb/phase", "ssb/loss", "phase/phase", "phase/residual", "phase/gcv", "phase/chosen_strength", "complex/phase",
-           "complex/log_amplitude", "complex/residual", "frames/dose", "frames/data_norm"]
+           "complex/log_amplitude", "complex/residual", "mf/image", "frames/dose", "frames/data_norm"]
 
 
 def recording(seed, dtype="uint16"):

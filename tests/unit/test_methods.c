@@ -26,7 +26,7 @@ static ps_method_set parsed(const char *text) {
 }
 
 static const char everything[] = "{\"ssb\":{\"estimator\":\"phase\"},\"complex\":{\"strength\":[1,{\"amplitude\":2,\"phase\":3}],"
-                                 "\"smoothness_inv_A\":1.5},\"phase\":{\"strength\":\"auto\"}}";
+                                 "\"smoothness_inv_A\":1.5},\"mf\":{},\"phase\":{\"strength\":\"auto\"}}";
 
 static bool has_text(const char *text) {
     return text && *text;
@@ -133,7 +133,8 @@ static void results_keep_their_order(void **state) {
                                         "complex/gcv",
                                         "complex/chosen_strength",
                                         "ssb/phase",
-                                        "ssb/loss"};
+                                        "ssb/loss",
+                                        "mf/image"};
     enum { N = sizeof names / sizeof *names };
     ps_result_place places[PS_MOST_RESULTS];
     int n = ps_layout_results(places);
@@ -146,16 +147,17 @@ static void results_keep_their_order(void **state) {
 static void a_set_is_in_the_order_of_the_table(void **state) {
     (void)state;
     ps_method_set set = parsed(everything);
-    assert_int_equal(set.n, 3);
+    assert_int_equal(set.n, 4);
     assert_string_equal(set.items[0].method->name, "phase");
     assert_string_equal(set.items[1].method->name, "complex");
     assert_string_equal(set.items[2].method->name, "ssb");
+    assert_string_equal(set.items[3].method->name, "mf");
     assert_true(set.items[0].automatic && !set.items[1].automatic);
     assert_int_equal(set.items[2].choice, PS_SSB_PHASE);
     assert_int_equal(ps_method_set_bits(&set), PS_METHODS_ALL);
     assert_true(ps_method_set_needs_normal(&set));
     ps_method_set_free(&set);
-    set = parsed("{\"ssb\":{}}");
+    set = parsed("{\"ssb\":{},\"mf\":{}}");
     assert_false(ps_method_set_needs_normal(&set));
     ps_method_set_free(&set);
 }
@@ -167,7 +169,7 @@ static void sizes_follow_from_the_settings(void **state) {
     ps_method_results results;
     ps_method_set set = parsed(everything);
     const ps_method_settings *phase = &set.items[0], *both = &set.items[1], *ssb = &set.items[2];
-    assert_int_equal(ps_method_set_images(&set), 1 + 2 * 2 + 1);
+    assert_int_equal(ps_method_set_images(&set), 1 + 2 * 2 + 1 + 1);
     assert_int_equal(ps_method_curve_points(phase), PS_N_CURVE_STRENGTHS);
     assert_int_equal(ps_method_curve_points(both), 2);
     assert_int_equal(ps_method_curve_points(ssb), 0);
@@ -175,6 +177,7 @@ static void sizes_follow_from_the_settings(void **state) {
     assert_int_equal(ps_method_result_elements(both, 1, PIXELS), 2 * PIXELS);
     assert_int_equal(ps_method_result_elements(phase, 1, PIXELS), PS_N_CURVE_STRENGTHS);
     assert_true(ps_method_leaves(ssb, 1));
+    assert_int_equal(ps_method_result_elements(&set.items[3], 0, PIXELS), PIXELS);
     if (ps_method_results_create(&set, PIXELS, &results, &error) != PS_OK) fail_msg("%s", error.text);
     assert_non_null(results.values[2][1]);
     ps_method_results_free(&results);
@@ -223,10 +226,11 @@ static void methods_describe_themselves(void **state) {
     ps_method_set set = parsed(everything);
     assert_said(&set, false,
                 "strength chosen per frame by cross-validation\nstrength 1, (amplitude 2, phase 3); smoothness 1.5 1/A\n"
-                "estimator phase\n");
+                "estimator phase\nmatched filter, not normalised\n");
     assert_said(&set, true,
                 "method.phase.strength=auto (73 points, crc 258b705b)\nmethod.phase.smoothness_inv_A=none\n"
-                "method.complex.strength=1/1,3/2\nmethod.complex.smoothness_inv_A=1.5\nmethod.ssb.estimator=phase\n");
+                "method.complex.strength=1/1,3/2\nmethod.complex.smoothness_inv_A=1.5\nmethod.ssb.estimator=phase\n"
+                "method.mf.coefficients=right_side\n");
     ps_method_set_free(&set);
 }
 
@@ -244,7 +248,7 @@ static void assert_refused(const char *text, const char *expected) {
 
 static void bad_entries_are_refused(void **state) {
     (void)state;
-    assert_refused("{}", "at least one of: phase, complex, ssb");
+    assert_refused("{}", "at least one of: phase, complex, ssb, mf");
     assert_refused("[]", "object");
     assert_refused("{\"phas\":{}}", "phase");
     assert_refused("{\"phase\":null}", "/phase");
@@ -252,6 +256,8 @@ static void bad_entries_are_refused(void **state) {
     assert_refused("{\"phase\":{\"strength\":{\"amplitude\":1,\"phase\":1}}}", "/phase/strength");
     assert_refused("{\"phase\":{\"strength\":1},\"complex\":{\"strength\":[]}}", "/complex/strength: found");
     assert_refused("{\"phase\":{\"strength\":1},\"ssb\":{\"estimator\":\"loss\"}}", "/ssb/estimator");
+    assert_refused("{\"mf\":true}", "/mf: found true, expected an object");
+    assert_refused("{\"mf\":{\"strength\":1}}", "/mf/strength: unknown key; none is known here");
 }
 
 int main(void) {

@@ -39,7 +39,8 @@ static const char *const full_jobs[] = {
     "npy\"}},"
     "\"optics\":" OPTICS ",\"upsampling\":4,\"weights\":\"poisson\",\"probe_form\":\"published\","
     "\"methods\":{\"ssb\":{\"estimator\":\"phase\"},\"phase\":{\"strength\":[0.03,1],\"smoothness_inv_A\":1.5},"
-    "\"complex\":{\"strength\":[{\"amplitude\":0.3,\"phase\":0.1},2],\"smoothness_inv_A\":null}},\"output\":{\"file\":\"/abs/out.h5\"},"
+    "\"complex\":{\"strength\":[{\"amplitude\":0.3,\"phase\":0.1},2],\"smoothness_inv_A\":null},\"mf\":{}},\"output\":{\"file\":\"/abs/"
+    "out.h5\"},"
     "\"compute\":{\"backend\":\"cuda:1\",\"precision\":\"fast\",\"memory_budget_GiB\":2.5,\"threads\":3}}",
     "{\"task\":\"reconstruct\",\"series\":{\"files\":\"a\"},\"optics\":{\"per_frame\":\"f/{stem}.json\"},"
     "\"methods\":{\"complex\":{\"strength\":\"auto\"}},\"output\":{\"file\":\"o.h5\"},\"compute\":{\"precision\":\"reference\"}}",

@@ -98,6 +98,7 @@ size_t ps_fast_spectra_bytes(const ps_system_desc *desc); /* scratch of ps_fast_
 size_t ps_fast_reduce_bytes(const ps_system_desc *desc, int64_t n_frames); /* one thread's, without g */
 size_t ps_fast_solve_bytes(const ps_system_desc *desc, ps_methods methods);
 size_t ps_fast_ssb_bytes(const ps_system_desc *desc);
+size_t ps_fast_right_side_image_bytes(const ps_system_desc *desc);
 
 ps_code ps_fast_batches_init(ps_fast_system *system, ps_error *error);
 

@@ -104,7 +104,7 @@ static void add_ssb(const ps_fast_chunk *c, const ps_fast_system *system, const 
 static void add_block(const ps_fast_chunk *c, const ps_fast_system *system, int64_t frequency, int64_t block, ps_fast_reduce_scratch *s) {
     const ps_frequency *f = &system->cpu.desc.frequencies[frequency];
     int64_t width = ps_fast_block_width(system, block), n = f->n_aliases;
-    bool amplitude = ps_fast_has(system, PS_METHOD_COMPLEX), phase = amplitude || ps_fast_has(system, PS_METHOD_PHASE);
+    bool amplitude = ps_fast_has(system, PS_METHOD_COMPLEX), phase = ps_fast_has(system, PS_METHODS_RIGHT_SIDE);
     load_spectra(c, system, f, block, width, s);
     add_data_norm(c, system, frequency, width, s);
     ps_fast_transfer_rows(system, frequency, block, amplitude, system->aperture, s->rows, s->is_dark);

@@ -37,6 +37,8 @@ int64_t ps_reference_dim(const ps_reference_system *system, int64_t frequency); 
 ps_code ps_reference_normal(ps_reference_system *system, ps_error *error);      /* N of every frequency, and the scales */
 ps_code ps_reference_eigenbasis(ps_reference_system *system, ps_error *error);
 
+/* Puts x [n_aliases of f] on the fine grid, and its conjugate at -Q for a frequency that stands for both. */
+void ps_reference_place(const ps_system_desc *desc, const ps_frequency *f, const double complex *x, double complex *image);
 /* image: [fine_rows, fine_columns] complex, in place: the unnormalised inverse transform of Fourier coefficients. */
 ps_code ps_reference_image(const ps_system_desc *desc, double complex *image, ps_error *error);
 
