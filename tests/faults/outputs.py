@@ -136,9 +136,9 @@ def move(output):
 
 
 def replace(output):
-    output.rename(output.parent / "aside")
-    (output.parent / "aside").unlink()
-    output.write_text("of someone else")
+    other = output.parent / "other"
+    other.write_text("of someone else")
+    other.replace(output)
 
 
 def cut(output):

@@ -8,6 +8,7 @@
 
 #include "input/iso_time.h"
 #include "input/name_list.h"
+#include "input/series_gaps.h"
 #include "input/series_order.h"
 #include "input/source.h"
 #include "input/units.h"

@@ -24,7 +24,7 @@ sources() {
     empad) echo "$formats/empad_xml.c $formats/xml.c" ;;
     reader | names) echo "$src/hdf5/*.c $formats/*.c $src/input/adapters/*.c $(find "$src/input" -maxdepth 1 -name '*.c' ! -name loader.c | tr '\n' ' ') $src/optics/optics.c $src/core/text.c $src/core/file_read.c $src/core/byte_order.c $src/core/regular.c" ;;
     hdf5_index) echo "$src/hdf5/index.c $src/core/file_read.c $src/core/regular.c" ;;
-    job) echo "$src/job/*.c $src/tasks/*/entry.c $root/kernels/backend_names.c $src/optics/optics.c $src/optics/optics_json.c $src/optics/quantem_fit.c $json" ;;
+    job) echo "$src/job/*.c $src/tasks/*/entry.c $src/method/*.c $root/kernels/backend_names.c $src/optics/optics.c $src/optics/optics_json.c $src/optics/quantem_fit.c $json" ;;
     optics) echo "$src/optics/optics.c $src/optics/optics_json.c $src/optics/quantem_fit.c $src/optics/warnings.c $src/optics/plan.c $json" ;;
     fingerprint) echo "$src/store/fingerprint.c" ;;
     *) echo "run.sh: no target '$1'; there are $all" >&2; return 1 ;;
