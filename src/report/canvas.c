@@ -168,11 +168,14 @@ ps_code ps_canvas_write_png(const ps_canvas *canvas, FILE *stream, const char *d
     return own.code == PS_OK ? PS_OK : PS_FAIL(error, own.code, "%s", own.text);
 }
 
-ps_code ps_canvas_save_png(const ps_canvas *canvas, const char *path, const char *description, ps_error *error) {
-    FILE *stream = fopen(path, "wb");
-    if (!stream) return ps_io_fail(error, errno, "%s: cannot create", path);
-    ps_code code = ps_canvas_write_png(canvas, stream, description, error);
-    if (fclose(stream) != 0 && code == PS_OK) code = ps_io_fail(error, errno, "%s: cannot write", path);
-    if (code != PS_OK) ps_error_prefix(error, "%s", path);
-    return code;
+ps_code ps_canvas_save_png(const ps_canvas *canvas, const ps_place *place, const char *path, const char *description, ps_error *error) {
+    ps_place_file file;
+    ps_error own = {0};
+    PS_TRY(ps_place_create(place, path, &file, error));
+    ps_code code = ps_canvas_write_png(canvas, file.stream, description, &own);
+    if (code != PS_OK && ferror(file.stream))
+        ps_io_fail(error, errno, "%s: cannot write", path); /* libpng does not say why */
+    else if (code != PS_OK)
+        PS_FAIL(error, code, "%s: %s", path, own.text);
+    return ps_place_finish(&file, code, error);
 }

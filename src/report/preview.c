@@ -1,14 +1,11 @@
 #include "report/preview.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/text.h"
-#include "hdf5/write.h"
 #include "report/canvas.h"
 #include "report/report.h"
 #include "report/sheet.h"
@@ -27,7 +24,7 @@ typedef struct {
 typedef struct {
     ps_view view;
     const ps_preview_options *options;
-    char *directory;
+    ps_place place;
     int64_t n_frames;
     int64_t *frames;       /* [n_frames] done frames to show */
     float *image;          /* [rows, columns] */
@@ -125,7 +122,7 @@ static ps_code draw_picture(const session *s, const layer *l, ps_range range, co
     int64_t x = ps_canvas_scale_bar(&canvas, edge, y, scale, s->width, s->view.step_A[1] * (double)s->view.columns);
     int64_t right = s->width - ps_canvas_text_width(limits, scale) - edge;
     if (right > x + 6 * scale) ps_canvas_text(&canvas, right, y, scale, 0, limits);
-    ps_code code = ps_canvas_save_png(&canvas, path, what, error);
+    ps_code code = ps_canvas_save_png(&canvas, &s->place, path, what, error);
     ps_canvas_free(&canvas);
     return code;
 }
@@ -135,7 +132,7 @@ static ps_code show_frame(session *s, const layer *l, int64_t frame, int64_t str
     strength_label(l->method, strength, label);
     strength_suffix(l->method, strength, suffix);
     snprintf(name, sizeof name, "%s, frame %lld", l->label, (long long)frame);
-    char *path = ps_text_format("%s/%s%s_frame%04lld.png", s->directory, l->label, suffix, (long long)frame);
+    char *path = ps_text_format("%s/%s%s_frame%04lld.png", s->place.directory, l->label, suffix, (long long)frame);
     if (!path) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a file name");
     ps_code code = draw_picture(s, l, range, name, label, path, error);
     s->n_written += code == PS_OK;
@@ -146,9 +143,9 @@ static ps_code show_frame(session *s, const layer *l, int64_t frame, int64_t str
 /* ---- sheets ---- */
 
 static ps_code save_sheet(session *s, const ps_sheet *sheet, const char *name, const char *title, ps_error *error) {
-    char *path = ps_text_format("%s/%s.png", s->directory, name);
+    char *path = ps_text_format("%s/%s.png", s->place.directory, name);
     if (!path) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a file name");
-    ps_code code = ps_canvas_save_png(&sheet->canvas, path, title, error);
+    ps_code code = ps_canvas_save_png(&sheet->canvas, &s->place, path, title, error);
     s->n_written += code == PS_OK;
     if (code == PS_OK) return ps_report_add(&s->pictures, path, title, error);
     free(path);
@@ -259,40 +256,34 @@ static ps_code show_method(session *s, const ps_view_method *method, ps_error *e
 
 /* ---- the whole ---- */
 
-static ps_code make_directory(session *s, const char *path, ps_error *error) {
-    s->directory = s->options->directory ? strdup(s->options->directory) : ps_text_format("%s.preview", path);
-    if (!s->directory) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a file name");
-    if (mkdir(s->directory, 0777) != 0 && errno != EEXIST) return ps_io_fail(error, errno, "%s: cannot create the directory", s->directory);
-    return PS_OK;
-}
-
-static ps_code show_all(session *s, ps_error *error) {
+static ps_code show_all(session *s, const char *page, ps_error *error) {
     s->image = malloc((size_t)(s->view.rows * s->view.columns) * sizeof *s->image);
     if (!s->image) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for an image");
     choose_size(s);
     for (int i = 0; i < ps_n_methods && s->n_frames > 0; i++)
         if (s->view.methods[i].present) PS_TRY(show_method(s, &s->view.methods[i], error));
-    char *path = ps_text_format("%s/report.html", s->directory);
-    if (!path) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a file name");
-    ps_code code = ps_report_write(&s->view, &s->pictures, path, error);
-    free(path);
-    return code;
+    return ps_report_write(&s->view, &s->pictures, &s->place, page, error);
 }
 
 ps_code ps_preview(const char *path, const ps_preview_options *options, int64_t *n_written, ps_error *error) {
     session s = {.options = options};
     ps_code code = PS_OK;
+    char *page = NULL;
     *n_written = 0;
     PS_TRY(ps_view_open(path, &s.view, error));
     PS_GO(choose_frames(&s, error));
-    PS_GO(make_directory(&s, path, error));
-    PS_GO(show_all(&s, error));
+    PS_GO(ps_place_open(options->directory, path, &s.place, error));
+    page = ps_text_format("%s/report.html", s.place.directory);
+    PS_GO_ALLOC(error, page);
+    PS_GO(ps_place_check(&s.place, page, error)); /* it comes last */
+    PS_GO(show_all(&s, page, error));
     *n_written = s.n_written;
 done:
     ps_report_pictures_free(&s.pictures);
     free(s.image);
     free(s.frames);
-    free(s.directory);
+    free(page);
+    ps_place_free(&s.place);
     ps_view_close(&s.view);
     return code;
 }

@@ -1,13 +1,11 @@
 #include "report/report.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/text.h"
-#include "hdf5/write.h"
 #include "report/runs.h"
 #include "report/svg.h"
 #include "store/layout.h"
@@ -167,11 +165,8 @@ static ps_code print_page(FILE *out, const ps_view *view, const ps_report_pictur
     return PS_OK;
 }
 
-ps_code ps_report_write(const ps_view *view, const ps_report_pictures *pictures, const char *path, ps_error *error) {
-    FILE *out = fopen(path, "w");
-    if (!out) return ps_io_fail(error, errno, "%s: cannot create", path);
-    ps_code code = print_page(out, view, pictures, error);
-    if (ferror(out) && code == PS_OK) code = ps_io_fail(error, errno, "%s: cannot write", path);
-    if (fclose(out) != 0 && code == PS_OK) code = ps_io_fail(error, errno, "%s: cannot write", path);
-    return code;
+ps_code ps_report_write(const ps_view *view, const ps_report_pictures *pictures, const ps_place *place, const char *path, ps_error *error) {
+    ps_place_file file;
+    PS_TRY(ps_place_create(place, path, &file, error));
+    return ps_place_finish(&file, print_page(file.stream, view, pictures, error), error);
 }

@@ -228,8 +228,8 @@ static ps_code finish(session *s, ps_error *error) {
     int64_t n_failed = judge_frames(s), n_counted = 0;
     for (int64_t i = 0; i < s->tally.n_frames; i++) n_counted += s->tally.n_positions[i];
     if (n_counted == 0)
-        return PS_FAIL(error, PS_E_INPUT, "none of the %lld recordings could be read; the first: %s", (long long)s->tally.n_frames,
-                       s->tally.errors[0]);
+        return PS_FAIL(error, PS_E_INPUT, "none of the %lld recordings could be read; the first, %s: %s", (long long)s->tally.n_frames,
+                       s->plan.run.series.items[0].source, s->tally.errors[0]);
     PS_TRY(ps_cluster_agree(s->cluster, find_masks(s, error), error));
     if (s->cluster->rank == 0) say_results(s);
     PS_TRY(write_results(s, error));
@@ -251,7 +251,11 @@ static ps_code is_complete(session *s, bool *complete, ps_error *error) {
     if (!*complete) return PS_OK;
     if (s->cluster->rank == 0) ps_log(PS_LOG_INFO, "%s is complete already", s->job->output_file);
     if (found.n_failed == 0) return PS_OK;
-    return PS_FAIL(error, PS_E_PARTIAL, "%lld frames of it failed; --retry-failed does all of it again", (long long)found.n_failed);
+    return PS_FAIL(error, PS_E_PARTIAL,
+                   "%lld frames of it failed, the first: frame %lld (%s); their reasons are in /entry/frames/error of %s; --retry-failed "
+                   "does all of it again",
+                   (long long)found.n_failed, (long long)found.first_failed, s->plan.run.series.items[found.first_failed].source,
+                   s->job->output_file);
 }
 
 /* ---- the task

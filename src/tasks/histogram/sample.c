@@ -166,7 +166,8 @@ static ps_code read_sample(sampler *s, bool keep, int64_t n_sampled, const doubl
         ps_error reason = {0};
         void *into = (char *)s->values + (keep ? (size_t)s->n_kept * frame_bytes(s->plan) : 0);
         if (ps_positions_read(&positions, g, 1, 0, s->plan->rows, into, &n_read, &frame, &reason) != PS_OK) {
-            ps_log(PS_LOG_WARNING, "left out of the sample: %s", reason.text);
+            ps_log(PS_LOG_WARNING, "left out of the sample: frame %lld (%s): %s", (long long)frame, s->plan->run.series.items[frame].source,
+                   reason.text);
             continue;
         }
         if (keep)

@@ -18,6 +18,7 @@
 #include "tasks/simulate/fingerprint.h"
 #include "tasks/simulate/partial.h"
 #include "tasks/simulate/record.h"
+#include "tasks/simulate/existing.h"
 #include "tasks/simulate/targets.h"
 #include "tasks/simulate/truth.h"
 
@@ -90,11 +91,11 @@ done:
 }
 
 /* Whether a frame is there already and may be kept; an error when it is there and may not. */
-static ps_code look_at_target(const session *s, int64_t frame, bool *keep, ps_error *error) {
+static ps_code look_at_target(const session *s, int64_t frame, ps_leftovers *leftovers, bool *keep, ps_error *error) {
     ps_simulate_paths paths = {0};
     bool whole = false;
     PS_TRY(ps_simulate_paths_of(s->setup.job, frame, &paths, error));
-    ps_code code = ps_simulate_look(&paths, s->options, &whole, error);
+    ps_code code = ps_simulate_look(&paths, s->options, leftovers, &whole, error);
     *keep = whole && s->options->resume;
     if (code == PS_OK && *keep) code = ps_simulate_fingerprint_compare(paths.master, s->science, error);
     if (code == PS_OK && frame == 0) code = make_directory(paths.directory, error);
@@ -107,11 +108,15 @@ static ps_code list_pending(session *s, ps_error *error) {
     s->pending = malloc((size_t)s->setup.job->n_frames * sizeof *s->pending);
     if (!s->pending) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the list of frames");
     if (s->cluster->rank != 0) return PS_OK;
-    for (int64_t frame = 0; frame < s->setup.job->n_frames; frame++) {
+    ps_code code = PS_OK;
+    ps_leftovers leftovers = {0};
+    for (int64_t frame = 0; frame < s->setup.job->n_frames && code == PS_OK; frame++) {
         bool keep;
-        PS_TRY(look_at_target(s, frame, &keep, error));
-        if (!keep) s->pending[s->n_pending++] = frame;
+        code = look_at_target(s, frame, &leftovers, &keep, error);
+        if (code == PS_OK && !keep) s->pending[s->n_pending++] = frame;
     }
+    ps_leftovers_free(&leftovers);
+    PS_TRY(code);
     int64_t kept = s->setup.job->n_frames - s->n_pending;
     if (kept > 0) ps_log(PS_LOG_INFO, "%" PRId64 " of %" PRId64 " frames are there already", kept, s->setup.job->n_frames);
     return PS_OK;
