@@ -41,7 +41,7 @@ static const char *name_leftovers(const ps_frame_leftovers *left, char text[NAME
     return text;
 }
 
-static ps_code refuse_standing(const char *found, const ps_frame_leftovers *left, ps_error *error) {
+static ps_code refuse_existing(const char *found, const ps_frame_leftovers *left, ps_error *error) {
     char names[NAMES_TEXT];
     if (left->n == 0) return PS_FAIL(error, PS_E_ARGUMENT, "%s: exists already; --overwrite replaces it, --resume goes on", found);
     return PS_FAIL(error, PS_E_ARGUMENT,
@@ -88,7 +88,7 @@ ps_code ps_simulate_look(const ps_simulate_paths *paths, const ps_run_options *o
     *whole = access(paths->master, F_OK) == 0 && (left.of_master || !left.displaced);
     if (!found && left.n == 0) goto done;
     if (!options->overwrite && !options->resume)
-        PS_GO(refuse_standing(found, &left, error));
+        PS_GO(refuse_existing(found, &left, error));
     else
         PS_GO(check_own(paths, found ? found : left.first, &left, *whole, error));
     say_leftovers(paths, &left, *whole && options->resume);
