@@ -14,11 +14,11 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "hdf5/write.h"
+#include "tasks/simulate/existing.h"
 #include "tasks/simulate/exposure.h"
 #include "tasks/simulate/fingerprint.h"
 #include "tasks/simulate/partial.h"
 #include "tasks/simulate/record.h"
-#include "tasks/simulate/existing.h"
 #include "tasks/simulate/targets.h"
 #include "tasks/simulate/truth.h"
 
