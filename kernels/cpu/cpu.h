@@ -10,6 +10,7 @@
 
 #include "kernels/backend_list.h"
 #include "kernels/histogram.h"
+#include "kernels/trials.h"
 
 typedef struct {
     ps_backend base;
@@ -135,7 +136,10 @@ void ps_cpu_write_image(int64_t n, const double *image, float *f32, double *f64)
     ps_code ps_##path##_get_transfer(ps_system *system, int64_t frequency, double *transfer, ps_error *error);                 \
     ps_code ps_##path##_get_normal(ps_system *system, ps_methods method, int64_t frequency, double *normal, ps_error *error);  \
     ps_code ps_##path##_get_eigenvalues(ps_system *system, int64_t frequency, double *eigenvalues, ps_error *error);           \
-    ps_code ps_##path##_get_spectrum(ps_frame *frame, int64_t frequency, double dose, double *spectrum, ps_error *error)
+    ps_code ps_##path##_get_spectrum(ps_frame *frame, int64_t frequency, double dose, double *spectrum, ps_error *error);      \
+    ps_code ps_##path##_get_spectra(ps_frame *frame, int64_t n, const int64_t *frequencies, double dose, double *spectra,      \
+                                    ps_error *error);                                                                          \
+    extern const ps_trial_ops ps_trials_##path
 
 #define PS_CPU_OPS(path, text)                                                                                                            \
     {                                                                                                                                     \
@@ -147,7 +151,8 @@ void ps_cpu_write_image(int64_t n, const double *image, float *f32, double *f64)
         .frame_data_norm = ps_cpu_frame_data_norm, .solve = ps_##path##_solve, .ssb = ps_##path##_ssb,                                    \
         .right_side_image = ps_##path##_right_side_image, .get_transfer = ps_##path##_get_transfer, .get_normal = ps_##path##_get_normal, \
         .get_eigenvalues = ps_##path##_get_eigenvalues, .get_right_side = ps_cpu_frame_get_right_side,                                    \
-        .get_spectrum = ps_##path##_get_spectrum, .owns = ps_cpu_backend_owns, .histogram = &ps_histogram_cpu_##path,                     \
+        .get_spectrum = ps_##path##_get_spectrum, .get_spectra = ps_##path##_get_spectra, .trials = &ps_trials_##path,                    \
+        .owns = ps_cpu_backend_owns, .histogram = &ps_histogram_cpu_##path,                                                               \
     }
 
 #endif

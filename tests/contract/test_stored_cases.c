@@ -16,6 +16,7 @@
 #include "contract/compare.h"
 #include "contract/problem.h"
 #include "contract/stored_case.h"
+#include "kernels/trials.h"
 
 static const contract_backend *backend_under_test;
 static int n_cases;
@@ -277,6 +278,77 @@ static void check_image_of_right_sides(const run *r) {
     free(found);
 }
 
+/* --- trial optics --- */
+
+enum { TRIAL_NUMBERS = 6 + 5 + 2 * PS_N_ABERRATIONS };
+
+/* numbers: as tests/oracle/oracle.py, explained_power, writes them. */
+static ps_trial read_trial(const run *r, const double *numbers) {
+    ps_trial made = {.probe = r->c->plan.desc.probe, .step_scale = numbers[6]};
+    for (int i = 0; i < 6; i++) made.to_k[i / 3][i % 3] = numbers[i];
+    made.probe.semiangle_rad = numbers[7];
+    made.probe.thickness_A = numbers[8];
+    for (int i = 0; i < 2; i++) made.probe.tilt_rad[i] = numbers[9 + i];
+    for (int i = 0; i < PS_N_ABERRATIONS; i++) {
+        made.probe.C_A[i] = numbers[11 + i];
+        made.probe.angle_rad[i] = numbers[11 + PS_N_ABERRATIONS + i];
+    }
+    return made;
+}
+
+static double *read_trials(const run *r, const char *name, int64_t *n) {
+    char path[64];
+    snprintf(path, sizeof path, "expected/trials/%s", name);
+    return stored_case_read(r->c, path, n);
+}
+
+/* g of the band's frequencies, and its pixels. */
+static ps_band_desc make_band(const run *r, int64_t n, const double *frequencies, double *spectra) {
+    const ps_system_desc *desc = &r->c->plan.desc;
+    int32_t *places = malloc((size_t)(2 * desc->n_active) * sizeof *places);
+    int64_t *indices = malloc((size_t)n * sizeof *indices);
+    for (int64_t i = 0; i < n; i++) {
+        indices[i] = find_frequency(desc, (int)frequencies[2 * i], (int)frequencies[2 * i + 1]);
+        assert_true(indices[i] > 0);
+    }
+    REQUIRE_OK(ps_frame_get_spectra(r->frame, n, indices, r->dose, spectra, &error));
+    for (int64_t i = 0; i < desc->n_active; i++) {
+        places[i] = (int32_t)(desc->active[i] / desc->detector_columns);
+        places[desc->n_active + i] = (int32_t)(desc->active[i] % desc->detector_columns);
+    }
+    free(indices);
+    return (ps_band_desc){
+        .n_pixels = desc->n_active, .row = places, .column = places + desc->n_active, .n_frequencies = n, .spectra = spectra};
+}
+
+static void check_trials(const run *r) {
+    int64_t n_frequencies, n_aliases, n_trials, n;
+    double *frequencies = read_trials(r, "frequencies", &n_frequencies), *q = NULL, *first = NULL;
+    if (!frequencies) return; /* reference cases are older than this answer, and the mirrored probe is not fitted */
+    n_frequencies /= 2;
+    double *strength = read_trials(r, "strength", NULL), *numbers = read_trials(r, "optics", NULL);
+    double *explained = read_trials(r, "explained", &n_trials), *found = malloc((size_t)n_trials * sizeof *found);
+    double *spectra = malloc((size_t)(2 * n_frequencies * r->c->plan.desc.n_active) * sizeof *spectra);
+    ps_band_desc desc = make_band(r, n_frequencies, frequencies, spectra);
+    q = read_trials(r, "q", &n_aliases);
+    n_aliases /= 2;
+    first = read_trials(r, "first_alias", &n);
+    int64_t *first_alias = malloc((size_t)n * sizeof *first_alias);
+    double *q_row = malloc((size_t)(2 * n_aliases) * sizeof *q_row), *q_column = q_row + n_aliases;
+    for (int64_t i = 0; i < n; i++) first_alias[i] = (int64_t)first[i];
+    for (int64_t a = 0; a < n_aliases; a++) q_row[a] = q[2 * a], q_column[a] = q[2 * a + 1];
+    desc.first_alias = first_alias, desc.q_row = q_row, desc.q_column = q_column, desc.strength = strength[0];
+    ps_trial *trials = malloc((size_t)n_trials * sizeof *trials);
+    for (int64_t i = 0; i < n_trials; i++) trials[i] = read_trial(r, numbers + i * TRIAL_NUMBERS);
+    ps_band *band = NULL;
+    REQUIRE_OK(ps_band_create(r->backend, &desc, &band, &error));
+    REQUIRE_OK(ps_band_explain(band, n_frequencies, n_trials, trials, found, &error));
+    require(r, "explained power", relative_difference(n_trials, found, explained), r->under_test->tolerance.images);
+    ps_band_destroy(band);
+    void *arrays[] = {frequencies, strength, numbers, explained, found, spectra, q, first, first_alias, q_row, trials, (void *)desc.row};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
+}
+
 /* --- the whole path --- */
 
 static void reduce(run *r) {
@@ -312,6 +384,7 @@ static void check_case(const char *path) {
     check_method(&r, PS_METHOD_COMPLEX, "expected/complex");
     check_ssb(&r);
     check_image_of_right_sides(&r);
+    check_trials(&r);
     ps_frame_destroy(r.frame);
     ps_system_destroy(r.system);
     ps_backend_close(r.backend);

@@ -166,6 +166,57 @@ def single_side_band(case, probe, k, g):
     return wave, phases.mean(-1), phases.var(-1).mean()
 
 
+def trial_optics(case):
+    """Sets of optics to hold against a recording: the case's own, and some that differ in everything that a fit may change."""
+    own = case["optics"]
+    terms = dict(own["aberrations"])
+    yield dict(own), 1.0
+    yield dict(own, rotation_deg=own["rotation_deg"] + 21.0, aberrations=dict(terms, C10_A=1.3 * terms.get("C10_A", 0) + 15.0)), 1.0
+    yield dict(own, detector_transpose=not own.get("detector_transpose", False),
+               aberrations=dict(terms, C12_A=40.0, phi12_rad=-0.4, C21_A=300.0, phi21_rad=0.8)), 1.04
+    yield dict(own, thickness_A=70.0, tilt_mrad=[-2.0, 5.0], semiangle_mrad=0.97 * own["semiangle_mrad"],
+               detector_center_px=[own["detector_center_px"][0] + 0.3, own["detector_center_px"][1] - 0.2]), 0.97
+
+
+def explained_power(case, k_active, g, frequencies, strength):
+    """Section 7 for every trial: the sum over frequencies of b^H (N + D)^-1 b, without weights; k_active: of an optics, the pixels' k."""
+    (rows, columns), numbers, explained = case["scan"], [], []
+    fine_row, fine_column, inside = fine_grid(case)
+    lists = [np.argwhere(inside[r::rows, c::columns]) * [rows, columns] + [r, c] for r, c in frequencies]
+    for optics, step_scale in trial_optics(case):
+        probe, k, N, b = Probe(optics), k_active(optics), [], []
+        for (r, c), at in zip(frequencies, lists):
+            terms = [probe.terms(*k, (fine_row[i] / step_scale, fine_column[j] / step_scale)) for i, j in at]
+            T = np.array([1j * (t1 - t2) for t1, t2 in terms])
+            N.append(T.conj() @ T.T)
+            b.append(T.conj() @ g[r, c])
+        D = strength * np.concatenate([np.diag(one).real for one in N]).mean()
+        explained.append(sum((v.conj() @ np.linalg.solve(one + D * np.eye(len(one)), v)).real for one, v in zip(N, b)))
+        corner, down, right = (np.array([plane[i] for plane in probe.k((2, 2))]) for i in ((0, 0), (1, 0), (0, 1)))
+        C = [optics["aberrations"].get(f"C{n}{m}_A", 0.0) for n, m in ORDERS]
+        angles = [optics["aberrations"].get(f"phi{n}{m}_rad", 0.0) for n, m in ORDERS]
+        numbers.append([*np.array([down - corner, right - corner, corner]).T.ravel(), step_scale, optics["semiangle_mrad"] * 1e-3,
+                        optics.get("thickness_A", 0.0), *probe.tilt, *C, *angles])
+    q = np.concatenate([np.array([fine_row[at[:, 0]], fine_column[at[:, 1]]]).T for at in lists])
+    first = np.concatenate([[0], np.cumsum([len(at) for at in lists])])
+    return np.array(numbers), np.array(explained), q, first
+
+
+def write_trials(case, expected, active, g):
+    """Up to 6 frequencies that have an alias and are not their own partners; trials/optics has a row of numbers for each trial."""
+    (rows, columns), strength = case["scan"], 0.02
+    inside = fine_grid(case)[2]
+    frequencies = [(r, c) for c in range(1, (columns - 1) // 2 + 1) for r in range(rows) if inside[r::rows, c::columns].any()][:6]
+
+    def k_active(optics):
+        return [plane[active] for plane in Probe(optics).k(case["detector"])]
+
+    group = expected.create_group("trials")
+    group["frequencies"] = frequencies
+    group["optics"], group["explained"], group["q"], group["first_alias"] = explained_power(case, k_active, g, frequencies, strength)
+    group["strength"] = strength
+
+
 def write(case, path):
     rng = np.random.default_rng(case["seed"])
     optics, shape = case["optics"], case["detector"]
@@ -200,6 +251,7 @@ def write(case, path):
         expected["dose"] = dose
         symmetric = not case.get("mirrored", False)
         if symmetric:
+            write_trials(case, expected, active, g)
             wave, phase, loss = single_side_band(case, probe, k, g)
             expected["ssb/wave"], expected["ssb/phase"] = wave, phase
             expected["ssb/phase"].attrs["loss"] = loss

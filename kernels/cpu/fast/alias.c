@@ -76,28 +76,34 @@ static void trim(ps_fast_polynomial *p) {
             if (p->coefficient[i][p->degree - i] != 0.0) return;
 }
 
-void ps_fast_alias_terms(const ps_fast_system *system, int64_t alias, ps_fast_alias *terms) {
-    PS_ASSERT(alias >= 0 && alias < system->cpu.desc.n_aliases);
-    const ps_system_desc *desc = &system->cpu.desc;
-    const ps_probe *probe = &desc->probe;
-    double q_row = desc->q_row[alias], q_column = desc->q_column[alias], half = 0.5 * probe->thickness_A;
+void ps_fast_terms_at(const ps_probe *probe, double k_max, const ps_fast_polynomial *chi, const ps_fast_polynomial *chi_mirrored,
+                      const double q[2], ps_fast_alias *terms) {
+    PS_ASSERT(k_max > 0.0);
+    double half = 0.5 * probe->thickness_A;
     ps_fast_polynomial plus, minus;
-    terms->q[0] = q_row / system->k_max;
-    terms->q[1] = q_column / system->k_max;
+    terms->q[0] = q[0] / k_max;
+    terms->q[1] = q[1] / k_max;
     terms->q2 = terms->q[0] * terms->q[0] + terms->q[1] * terms->q[1];
-    shift(&system->chi, terms->q[0], terms->q[1], &plus);
-    shift(&system->chi_mirrored, -terms->q[0], -terms->q[1], &minus);
-    terms->s = terms->d = system->chi;
-    for (int i = 0; i <= system->chi.degree; i++)
-        for (int j = 0; i + j <= system->chi.degree; j++) {
+    shift(chi, terms->q[0], terms->q[1], &plus);
+    shift(chi_mirrored, -terms->q[0], -terms->q[1], &minus);
+    terms->s = terms->d = *chi;
+    for (int i = 0; i <= chi->degree; i++)
+        for (int j = 0; i + j <= chi->degree; j++) {
             terms->s.coefficient[i][j] = 0.5 * (plus.coefficient[i][j] - minus.coefficient[i][j]);
-            terms->d.coefficient[i][j] = system->chi.coefficient[i][j] - 0.5 * (plus.coefficient[i][j] + minus.coefficient[i][j]);
+            terms->d.coefficient[i][j] = chi->coefficient[i][j] - 0.5 * (plus.coefficient[i][j] + minus.coefficient[i][j]);
         }
     trim(&terms->s);
     trim(&terms->d);
     terms->is_thick = probe->thickness_A != 0.0;
-    terms->rate = half * probe->wavelength_A * system->k_max * system->k_max;
-    terms->drift = half * (q_row * probe->tilt_rad[0] + q_column * probe->tilt_rad[1]);
+    terms->rate = half * probe->wavelength_A * k_max * k_max;
+    terms->drift = half * (q[0] * probe->tilt_rad[0] + q[1] * probe->tilt_rad[1]);
+}
+
+void ps_fast_alias_terms(const ps_fast_system *system, int64_t alias, ps_fast_alias *terms) {
+    PS_ASSERT(alias >= 0 && alias < system->cpu.desc.n_aliases);
+    const ps_system_desc *desc = &system->cpu.desc;
+    const double q[2] = {desc->q_row[alias], desc->q_column[alias]};
+    ps_fast_terms_at(&desc->probe, system->k_max, &system->chi, &system->chi_mirrored, q, terms);
 }
 
 void ps_fast_transfer_rows(const ps_fast_system *system, int64_t frequency, int64_t block, bool amplitude, const float *factor, float *rows,

@@ -62,10 +62,15 @@ static inline double ps_fast_total(const double sum[PS_FAST_LANES]) {
 /* pixels.c: slot order, and everything over pixels that depends on optics alone. order: [n_active] */
 void ps_fast_slot_order(const ps_system_desc *desc, int32_t *order);
 ps_code ps_fast_pixels_init(ps_fast_system *system, ps_error *error);
+/* The circle around the middle of each tile's extent; x, y and n_tiles are set. */
+void ps_fast_fill_tiles(const ps_fast_pixels *pixels, float *tile_x, float *tile_y, float *tile_radius);
 void ps_fast_pixels_release(ps_fast_system *system);
 
 /* alias.c: chi as polynomials, and one alias's terms. */
 void ps_fast_chi_polynomial(const ps_probe *probe, bool mirrored, ps_fast_polynomial *chi);
+/* q: 1/Angstrom, k_max: the aperture's radius; chi_mirrored: see ps_fast_system. */
+void ps_fast_terms_at(const ps_probe *probe, double k_max, const ps_fast_polynomial *chi, const ps_fast_polynomial *chi_mirrored,
+                      const double q[2], ps_fast_alias *terms);
 void ps_fast_alias_terms(const ps_fast_system *system, int64_t alias, ps_fast_alias *terms);
 
 /* Transfer of every alias of a frequency at one block: rows of [2, width], amplitudes first when `amplitude`. factor: [all pixels].

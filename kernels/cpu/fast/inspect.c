@@ -76,30 +76,43 @@ ps_code ps_fast_get_eigenvalues(ps_system *handle, int64_t frequency, double *ei
     return PS_OK;
 }
 
-ps_code ps_fast_get_spectrum(ps_frame *handle, int64_t frequency, double dose, double *spectrum, ps_error *error) {
+/* One block of pixels: half [half-plane][2, most] into spectra [n, n_active] complex, caller's pixels. */
+static void copy_spectra(const ps_fast_system *system, int64_t block, const float *half, int64_t most, int64_t n,
+                         const int64_t *frequencies, double *spectra) {
+    const ps_system_desc *desc = &system->cpu.desc;
+    int64_t width = ps_fast_block_width(system, block), first = block * PS_FAST_BLOCK;
+    for (int64_t i = 0; i < n; i++) {
+        bool conjugate;
+        const float *from = half + ps_cpu_half_index(desc, &desc->frequencies[frequencies[i]], &conjugate) * 2 * most;
+        for (int64_t p = 0; p < width && first + p < desc->n_active; p++) {
+            double *to = spectra + 2 * (i * desc->n_active + system->cpu.slot_pixel[first + p]);
+            to[0] = from[p];
+            to[1] = conjugate ? -from[width + p] : from[width + p];
+        }
+    }
+}
+
+ps_code ps_fast_get_spectra(ps_frame *handle, int64_t n, const int64_t *frequencies, double dose, double *spectra, ps_error *error) {
     ps_cpu_frame *frame = (ps_cpu_frame *)handle;
     const ps_fast_system *system = (const ps_fast_system *)frame->system;
     const ps_system_desc *desc = &system->cpu.desc;
     PS_TRY(ps_cpu_frame_ensure_means(frame, error));
-    bool conjugate;
-    int64_t index = ps_cpu_half_index(desc, &desc->frequencies[frequency], &conjugate), most = ps_fast_block_width(system, 0);
+    int64_t most = ps_fast_block_width(system, 0);
     double reduced_with = frame->dose;
     ps_code code = PS_OK;
     float *half = ps_cpu_allocate((size_t)(desc->scan_rows * ps_cpu_half_columns(desc) * 2 * most), sizeof *half);
     PS_GO_ALLOC(error, half);
     frame->dose = dose;
     for (int64_t block = 0; block < ps_fast_n_blocks(system); block++) {
-        int64_t width = ps_fast_block_width(system, block), first = block * PS_FAST_BLOCK;
-        PS_GO(ps_fast_spectra(frame, first, width, 2 * most, half, error));
-        const float *from = half + index * 2 * most;
-        for (int64_t p = 0; p < width && first + p < desc->n_active; p++) {
-            double *to = spectrum + 2 * system->cpu.slot_pixel[first + p];
-            to[0] = from[p];
-            to[1] = conjugate ? -from[width + p] : from[width + p];
-        }
+        PS_GO(ps_fast_spectra(frame, block * PS_FAST_BLOCK, ps_fast_block_width(system, block), 2 * most, half, error));
+        copy_spectra(system, block, half, most, n, frequencies, spectra);
     }
 done:
     frame->dose = reduced_with;
     ps_cpu_free(half);
     return code;
+}
+
+ps_code ps_fast_get_spectrum(ps_frame *frame, int64_t frequency, double dose, double *spectrum, ps_error *error) {
+    return ps_fast_get_spectra(frame, 1, &frequency, dose, spectrum, error);
 }

@@ -48,8 +48,7 @@ static void fill_pixels(ps_fast_system *system, double *x, double *y, double *in
     }
 }
 
-/* The circle around the middle of each tile's extent. */
-static void fill_tiles(const ps_fast_pixels *pixels, float *tile_x, float *tile_y, float *tile_radius) {
+void ps_fast_fill_tiles(const ps_fast_pixels *pixels, float *tile_x, float *tile_y, float *tile_radius) {
     for (int64_t t = 0; t < pixels->n_tiles; t++) {
         const double *x = pixels->x + t * PS_FAST_TILE, *y = pixels->y + t * PS_FAST_TILE;
         double low[2] = {x[0], y[0]}, high[2] = {x[0], y[0]}, radius = 0.0;
@@ -81,7 +80,7 @@ ps_code ps_fast_pixels_init(ps_fast_system *system, ps_error *error) {
         return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %zu active pixels", padded);
     for (int i = 0; i < 2; i++) pixels->pitch[i] = (float)(desc->probe.pitch_rad[i] / desc->probe.semiangle_rad);
     fill_pixels(system, x, y, inside);
-    fill_tiles(pixels, tile_x, tile_y, tile_radius);
+    ps_fast_fill_tiles(pixels, tile_x, tile_y, tile_radius);
     return PS_OK;
 }
 

@@ -33,20 +33,26 @@ ps_code ps_reference_get_eigenvalues(ps_system *handle, int64_t frequency, doubl
     return PS_OK;
 }
 
-ps_code ps_reference_get_spectrum(ps_frame *handle, int64_t frequency, double dose, double *spectrum, ps_error *error) {
+ps_code ps_reference_get_spectra(ps_frame *handle, int64_t n, const int64_t *frequencies, double dose, double *spectra, ps_error *error) {
     ps_cpu_frame *frame = (ps_cpu_frame *)handle;
     const ps_system_desc *desc = &frame->system->desc;
     PS_TRY(ps_cpu_frame_ensure_means(frame, error));
-    bool conjugate;
-    int64_t index = ps_cpu_half_index(desc, &desc->frequencies[frequency], &conjugate);
     double complex *half = ps_cpu_allocate((size_t)(desc->scan_rows * ps_cpu_half_columns(desc)), sizeof *half);
     ps_code code = PS_OK;
     PS_GO_ALLOC(error, half);
     for (int64_t i = 0; i < desc->n_active; i++) {
         PS_GO(ps_reference_spectra(frame, i, 1, dose, half, error));
-        ((double complex *)spectrum)[i] = conjugate ? conj(half[index]) : half[index];
+        for (int64_t f = 0; f < n; f++) {
+            bool conjugate;
+            int64_t index = ps_cpu_half_index(desc, &desc->frequencies[frequencies[f]], &conjugate);
+            ((double complex *)spectra)[f * desc->n_active + i] = conjugate ? conj(half[index]) : half[index];
+        }
     }
 done:
     ps_cpu_free(half);
     return code;
+}
+
+ps_code ps_reference_get_spectrum(ps_frame *frame, int64_t frequency, double dose, double *spectrum, ps_error *error) {
+    return ps_reference_get_spectra(frame, 1, &frequency, dose, spectrum, error);
 }

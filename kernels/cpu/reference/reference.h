@@ -30,6 +30,9 @@ double complex ps_reference_probe(const ps_probe *probe, double k_row, double k_
 void ps_reference_transfer(const ps_reference_system *system, int64_t alias, int64_t first, int64_t n, double complex *amplitude,
                            double complex *phase);
 
+/* T_phase of one pixel at k and one alias at q, of a probe that is not mirrored; p: P(k). */
+double complex ps_reference_phase_transfer(const ps_probe *probe, double complex p, const double k[2], const double q[2]);
+
 /* g(q, k) of the slots [first, first + n): spectra: [n, scan_rows, scan_columns/2 + 1]. Uses OpenMP. */
 ps_code ps_reference_spectra(const ps_cpu_frame *frame, int64_t first, int64_t n, double dose, double complex *spectra, ps_error *error);
 

@@ -22,6 +22,13 @@ static void thickness_weights(const ps_probe *probe, const double k[2], const do
     *w2 = sinc(rate2 * probe->thickness_A / 2.0);
 }
 
+double complex ps_reference_phase_transfer(const ps_probe *probe, double complex p, const double k[2], const double q[2]) {
+    double w1, w2;
+    thickness_weights(probe, k, q, &w1, &w2);
+    return I * (w1 * conj(p) * ps_reference_probe(probe, k[0] - q[0], k[1] - q[1]) -
+                w2 * p * conj(ps_reference_probe(probe, k[0] + q[0], k[1] + q[1])));
+}
+
 void ps_reference_transfer(const ps_reference_system *system, int64_t alias, int64_t first, int64_t n, double complex *amplitude,
                            double complex *phase) {
     PS_ASSERT(alias >= 0 && alias < system->cpu.desc.n_aliases && first >= 0 && first + n <= system->cpu.desc.n_active);
