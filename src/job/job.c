@@ -37,20 +37,12 @@ static ps_code list_entries(const ps_job_kinds *kinds, const char **names, size_
     return PS_OK;
 }
 
-static ps_code refuse_planned(const ps_json *task, const ps_job_kinds *kinds, ps_error *error) {
-    for (size_t i = 0; i < kinds->n_planned; i++)
-        if (cJSON_IsString(task->value) && strcmp(task->value->valuestring, kinds->planned[i].name) == 0)
-            return ps_json_refuse(task, error, "%s", kinds->planned[i].reason);
-    return PS_OK;
-}
-
 static ps_code choose_kind(const ps_json *task, const ps_job_kinds *kinds, ps_job *job, ps_error *error) {
     const char *names[MOST_KINDS];
     int choice = 0;
     if (kinds->n > MOST_KINDS) return PS_FAIL(error, PS_E_INTERNAL, "more than %d kinds of jobs", MOST_KINDS);
     for (size_t i = 0; i < kinds->n; i++) names[i] = kinds->kinds[i]->name;
     PS_TRY(ps_json_require(task, error));
-    PS_TRY(refuse_planned(task, kinds, error));
     PS_TRY(ps_json_choice(task, names, kinds->n, &choice, error));
     job->kind = kinds->kinds[choice];
     return PS_OK;

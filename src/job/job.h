@@ -87,16 +87,9 @@ struct ps_job_kind {
     void (*free_own)(void *own); /* NULL: free() does */
 };
 
-/* A task that jobs may not ask for yet. */
-typedef struct {
-    const char *name, *reason;
-} ps_job_planned;
-
 typedef struct {
     const ps_job_kind *const *kinds; /* [n] */
     size_t n;
-    const ps_job_planned *planned; /* [n_planned] */
-    size_t n_planned;
 } ps_job_kinds;
 
 /* kinds: what jobs there are (ps_task_job_kinds); borrowed as long as the job lives.

@@ -178,7 +178,7 @@ ps_code ps_run_plan_warn(const ps_job *job, ps_run_plan *plan, ps_error *error) 
         PS_TRY(compare_recordings(plan, &plan->groups[i], error));
         PS_TRY(check_plausible(plan, &plan->groups[i], error));
         PS_TRY(check_disc(plan, &plan->groups[i], error));
-        PS_TRY(check_upsampling(plan, &plan->groups[i], error));
+        if (job->methods.n > 0) PS_TRY(check_upsampling(plan, &plan->groups[i], error)); /* without methods nothing is reconstructed */
     }
     return PS_OK;
 }

@@ -8,10 +8,8 @@
 #define PS_TASK_LIST(X) \
     X(reconstruct)      \
     X(histogram)        \
-    X(simulate)
-
-/* Names that jobs may not ask for yet, and what they are told. */
-#define PS_PLANNED_TASKS {"fit", "fitting optics is not part of this version"},
+    X(simulate)         \
+    X(fit)
 
 #define X(name) extern const ps_job_kind ps_kind_##name;
 PS_TASK_LIST(X)

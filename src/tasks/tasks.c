@@ -14,10 +14,9 @@ static const ps_task *const tasks[] = {PS_TASK_LIST(X)};
 #define X(name) &ps_kind_##name,
 static const ps_job_kind *const kinds[] = {PS_TASK_LIST(X)};
 #undef X
-static const ps_job_planned planned[] = {PS_PLANNED_TASKS};
 
 static const ps_task_table table = {tasks, COUNT(tasks)};
-static const ps_job_kinds job_kinds = {kinds, COUNT(kinds), planned, COUNT(planned)};
+static const ps_job_kinds job_kinds = {kinds, COUNT(kinds)};
 
 const ps_task_table *ps_tasks(void) {
     return &table;

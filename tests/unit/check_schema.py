@@ -14,7 +14,7 @@ except ImportError as missing:
     sys.exit(77)
 
 # What a schema cannot say, because it takes two values together; with the words of the program's message.
-ONLY_THE_PROGRAM = ("bright-field disc", "lowest edge below the highest", "first below end")
+ONLY_THE_PROGRAM = ("bright-field disc", "lowest edge below the highest", "first below end", "lowest below the highest", "bounds of what is not free")
 
 
 def make_validator(schemas):

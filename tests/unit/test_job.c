@@ -234,7 +234,16 @@ static void mistakes_are_named_with_the_nearest_key(void **state) {
     assert_refused(JOB(",\"compute\":{\"backend\":\"cuda\",\"precision\":\"reference\"}"), "/compute/precision", "CPU");
     assert_refused(JOB(",\"compute\":{\"memory_budget_GiB\":0}"), "/compute/memory_budget_GiB: found 0", "0.001");
     assert_refused(JOB(",\"histogram\":{}"), "/histogram", "a reconstruct job has no such entry");
-    assert_refused("{\"task\":\"fit\"}", "/task", "not part of this version");
+    assert_refused("{\"task\":\"fit\"}", "/series", "required");
+#define FIT_JOB(fit) "{\"task\":\"fit\",\"series\":{\"files\":\"a\"},\"optics\":\"o\",\"output\":{\"file\":\"o.h5\"},\"fit\":" fit "}"
+    assert_refused(FIT_JOB("{\"free\":[\"C10\",\"C11\"]}"), "/fit/free/1: found \"C11\"", "C12");
+    assert_refused(FIT_JOB("{\"free\":[\"C10\",\"C10\"]}"), "/fit/free/1", "already");
+    assert_refused(FIT_JOB("{\"free\":[\"detector_transpose\"]}"), "/fit/free", "at least one quantity");
+    assert_refused(FIT_JOB("{\"free\":[\"C10\"],\"bounds\":{\"C30\":[0,1]}}"), "/fit/bounds/C30", "not free");
+    assert_refused(FIT_JOB("{\"bounds\":{\"C12\":[5,9]}}"), "/fit/bounds/C12", "has an angle");
+    assert_refused(FIT_JOB("{\"bounds\":{\"C10\":[9,5]}}"), "/fit/bounds/C10", "lowest below the highest");
+    assert_refused(FIT_JOB("{\"bounds\":{\"detector_center_px\":[1,2]}}"), "/fit/bounds/detector_center_px", "3 pixels");
+    assert_refused(FIT_JOB("{\"frequency\":1}"), "/fit/frequency: unknown key", "\"frequencies\"");
     assert_refused("{\"task\":\"reconstruckt\"}", "/task", "did you mean \"reconstruct\"");
     assert_refused("{}", "/task", "required");
     assert_refused("[]", "found []", "an object");

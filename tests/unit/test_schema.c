@@ -50,6 +50,12 @@ static const char *const full_jobs[] = {
     "{\"task\":\"histogram\",\"series\":{\"files\":[\"a\"]},\"output\":{\"file\":\"o.h5\"},"
     "\"histogram\":{\"bins\":10,\"range\":[0,5],\"centre\":\"median\",\"region\":{\"rows\":[0,9],\"columns\":[3,7]},\"stride\":2,"
     "\"sample\":50,\"saturation\":4000,\"masks\":{\"hot_sigma\":6,\"dead_fraction\":0.1,\"noisy_ratio\":3,\"saturated_fraction\":0.01}}}",
+    "{\"task\":\"fit\",\"series\":{\"files\":[\"a\"]},\"optics\":" THIN_OPTICS ",\"output\":{\"file\":\"o.h5\"},"
+    "\"compute\":{\"threads\":2},\"fit\":{\"free\":[\"rotation_deg\",\"C10\",\"C12\",\"C21\",\"thickness_A\",\"detector_transpose\"],"
+    "\"bounds\":{\"rotation_deg\":[10,50],\"C10\":[-500,0],\"C12\":[0,90],\"thickness_A\":[0,300]},\"frequencies\":300,"
+    "\"strength\":0.02,\"upsampling\":2,\"phase_sign\":\"negative\",\"frame\":1,\"optics_file\":\"f/{stem}.json\"}}",
+    "{\"task\":\"fit\",\"series\":{\"files\":\"a\"},\"optics\":\"o.json\",\"output\":{\"file\":\"o.h5\"},"
+    "\"fit\":{\"free\":\"auto\",\"bounds\":{\"C30\":[-1,1],\"semiangle_mrad\":[20,30]},\"frequencies\":\"auto\",\"phase_sign\":\"auto\"}}",
     "{\"task\":\"simulate\",\"optics\":\"optics.json\",\"simulate\":{\"output_master\":\"s_{frame}_master.h5\",\"scan_shape\":[8,9],"
     "\"detector_shape\":[10,11],\"seed\":7,\"frames\":3,\"object\":\"random\",\"object_upsampling\":\"auto\",\"lattice_A\":4,"
     "\"lattice_rotation_deg\":3,\"atom_sigma_A\":0.5,\"vacancies\":2,\"phase_rad\":0.2,\"log_amplitude\":0.01,\"dose_per_position\":500,"

@@ -129,18 +129,6 @@ static void an_unknown_task_is_told_all_names(void **state) {
     assert_string_equal(error.text + end, names);
 }
 
-static void planned_tasks_are_refused_and_claimed_nowhere(void **state) {
-    (void)state;
-    const ps_job_kinds *kinds = ps_task_job_kinds();
-    for (size_t i = 0; i < kinds->n_planned; i++) {
-        ps_error error = {0};
-        assert_false(is_in_table(kinds->planned[i].name));
-        assert_false(is_in_list(schema_names(), kinds->planned[i].name));
-        refuse(kinds->planned[i].name, &error);
-        assert_non_null(strstr(error.text, kinds->planned[i].reason));
-    }
-}
-
 /* Of all tasks that write an output file, one has no mark, and the others' marks differ: ps_task_of_output can tell them apart. */
 static void lines_are_complete(void **state) {
     (void)state;
@@ -176,8 +164,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(table_and_schema_name_the_same_tasks),
                                        cmocka_unit_test(table_and_schema_name_the_same_entries),
                                        cmocka_unit_test(an_unknown_task_is_told_all_names),
-                                       cmocka_unit_test(planned_tasks_are_refused_and_claimed_nowhere),
-                                       cmocka_unit_test(lines_are_complete),
+                                                                      cmocka_unit_test(lines_are_complete),
                                        cmocka_unit_test(each_task_is_found_by_its_job)};
     return cmocka_run_group_tests(tests, read_schema, free_schema);
 }

@@ -1,0 +1,88 @@
+#include "tasks/fit/check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tasks/fit/choose.h"
+#include "tasks/fit/item.h"
+#include "tasks/fit/optics_file.h"
+
+/* The report's own part. */
+typedef struct {
+    int64_t n;
+    int64_t *frames; /* [n] which is fitted */
+} fit_check;
+
+ps_code ps_fit_check(ps_check_report *report, const ps_check_options *options, ps_error *error) {
+    enum { MOST_LOOKED_AT = 32, BYTES_PER_FIT = 1 << 16 };
+    PS_TRY(ps_check_output(report, error));
+    PS_TRY(ps_check_backend(report, error));
+    PS_TRY(ps_run_plan_build(&report->job, &report->run, error));
+    PS_TRY(ps_run_plan_survey(NULL, &report->job, NULL, &report->run, options->every_recording ? 0 : MOST_LOOKED_AT, error));
+    PS_TRY(ps_run_plan_inspect(&report->job, &report->run, error));
+    ps_check_look_at_machine(report);
+    int64_t n = report->run.n_groups;
+    fit_check *own = calloc(1, sizeof *own + (size_t)n * sizeof *own->frames);
+    if (!own) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the report");
+    report->own = own;
+    own->n = n;
+    own->frames = (int64_t *)(own + 1);
+    for (int64_t g = 0; g < n; g++) PS_TRY(ps_fit_choose_frame(&report->run, g, ps_fit_entry(&report->job)->frame, &own->frames[g], error));
+    report->output_bytes = n * (BYTES_PER_FIT + (2 * report->run.scan_rows * report->run.scan_columns) * (int64_t)sizeof(float));
+    return PS_OK;
+}
+
+/* ---- text ---- */
+
+static void print_free(const ps_fit_options *options) {
+    ps_check_print_label("free");
+    if (options->automatic) printf("auto: rotation, transposition, C10, C12; then third and fourth order as the data allow\n");
+    if (options->automatic) return;
+    for (int i = 0; i < PS_FIT_N_NAMES; i++)
+        if (options->free[i]) printf("%s ", ps_fit_name(i));
+    printf("%s%s\n", options->transpose ? "detector_transpose " : "", options->flips ? "detector_flip" : "");
+}
+
+static void print_fits(const ps_check_report *report) {
+    const fit_check *own = report->own;
+    for (int64_t g = 0; g < own->n && g < PS_CHECK_MOST_LISTED; g++) {
+        char *path = NULL;
+        ps_error ignored = {0};
+        ps_check_print_label(g ? "" : "fits");
+        printf("%s", report->run.series.items[own->frames[g]].stem);
+        if (ps_fit_optics_path(&report->job, &report->run, g, own->frames[g], &path, &ignored) == PS_OK) printf(" to %s", path);
+        printf("\n");
+        free(path);
+    }
+    if (own->n > PS_CHECK_MOST_LISTED) printf("%*s... %" PRId64 " more\n", PS_CHECK_LABEL_WIDTH, "", own->n - PS_CHECK_MOST_LISTED);
+}
+
+void ps_fit_print_check(const ps_check_report *report) {
+    ps_check_print_frames(&report->run, &report->job.series);
+    print_free(&ps_fit_entry(&report->job)->options);
+    print_fits(report);
+    ps_check_print_backend(report);
+    ps_check_print_looked(&report->run);
+    ps_check_print_output(report);
+    ps_check_print_machine(report);
+    ps_check_print_warnings(&report->run);
+}
+
+/* ---- JSON ---- */
+
+void ps_fit_add_check(cJSON *root, const ps_check_report *report) {
+    const fit_check *own = report->own;
+    const ps_job_fit *fit = ps_fit_entry(&report->job);
+    ps_check_add_frames(root, &report->run);
+    ps_check_add_output(root, report);
+    ps_check_add_machine(root, report);
+    ps_check_add_backend(root, report);
+    cJSON *fits = cJSON_AddArrayToObject(root, "fits");
+    for (int64_t g = 0; g < own->n; g++) cJSON_AddItemToArray(fits, cJSON_CreateNumber((double)own->frames[g]));
+    cJSON *names = cJSON_AddArrayToObject(root, "free");
+    for (int i = 0; i < PS_FIT_N_NAMES; i++)
+        if (fit->options.free[i]) cJSON_AddItemToArray(names, cJSON_CreateString(ps_fit_name(i)));
+    cJSON_AddBoolToObject(root, "free_auto", fit->options.automatic);
+    ps_check_add_number(root, "frequencies", (double)fit->n_frequencies);
+}
