@@ -84,7 +84,8 @@ static ps_code read_entries(const ps_json *root, const ps_job_kinds *kinds, ps_j
     PS_TRY(read_task(root, kinds, job, error));
     bool has_recordings = has_entry(job->kind, "series");
     if (has_recordings) PS_TRY(ps_job_read_series(&series, base, &job->series, error));
-    if (has_entry(job->kind, "optics")) PS_TRY(ps_job_read_optics(&optics, base, has_recordings, &job->optics, error));
+    if (has_entry(job->kind, "optics"))
+        PS_TRY(ps_job_read_optics(&optics, base, has_recordings, job->kind->fits_optics, &job->optics, error));
     PS_TRY(job->kind->read(root, job, error));
     if (has_entry(job->kind, "output")) PS_TRY(read_output(&output, job, error));
     return ps_job_read_compute(&compute, job, error);
@@ -137,6 +138,7 @@ void ps_job_free(ps_job *job) {
     free(job->series.files);
     free(job->series.mask_file);
     free(job->optics.path);
+    cJSON_Delete(job->optics.own);
     ps_method_set_free(&job->methods);
     free(job->output_file);
     free(job->backend);

@@ -36,8 +36,10 @@ typedef enum { PS_OPTICS_INLINE, PS_OPTICS_FILE, PS_OPTICS_PER_FRAME } ps_optics
 
 typedef struct {
     ps_optics_source source;
-    char *path;  /* file, or the pattern with {stem}; absolute; NULL inline */
-    cJSON *json; /* inline object, owned by the job's JSON */
+    char *path;       /* file, or the pattern with {stem}; absolute; NULL inline */
+    cJSON *json;      /* inline object, owned by the job's JSON, or by `own` */
+    cJSON *own;       /* of an object with "fit": it without that; NULL: there is none. Owned */
+    const cJSON *fit; /* its "fit": what is given is where a fit starts; NULL: the optics are used as they are. Owned by the job's JSON */
 } ps_job_optics;
 
 /* A file that a task's own entries name: no output may be it. */
@@ -85,6 +87,7 @@ struct ps_job_kind {
     /* The others, after series and optics and before output and compute. */
     ps_code (*read)(const ps_json *root, ps_job *job, ps_error *error);
     void (*free_own)(void *own); /* NULL: free() does */
+    bool fits_optics;            /* optics may be an object with "fit", which `read` takes from job->optics.fit */
 };
 
 typedef struct {

@@ -10,7 +10,8 @@
 ps_code ps_job_apply_setting(cJSON *json, const char *setting, ps_error *error);
 
 ps_code ps_job_read_series(const ps_json *place, const char *base_directory, ps_job_series *series, ps_error *error);
-ps_code ps_job_read_optics(const ps_json *place, const char *base_directory, bool has_recordings, ps_job_optics *optics, ps_error *error);
+ps_code ps_job_read_optics(const ps_json *place, const char *base_directory, bool has_recordings, bool may_fit, ps_job_optics *optics,
+                           ps_error *error);
 ps_code ps_job_read_compute(const ps_json *place, ps_job *job, ps_error *error);
 
 /* path: malloc'd, absolute; untouched when the place is absent. */

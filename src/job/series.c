@@ -137,7 +137,19 @@ static ps_code read_per_frame(const ps_json *place, const char *base_directory, 
     return ps_json_fail(&pattern, error, "a pattern with {stem}, which stands for each recording's name");
 }
 
-ps_code ps_job_read_optics(const ps_json *place, const char *base_directory, bool has_recordings, ps_job_optics *optics, ps_error *error) {
+/* The object without its "fit". */
+static ps_code take_fit(const ps_json *fit, ps_job_optics *optics, ps_error *error) {
+    if (!cJSON_IsObject(fit->value)) return ps_json_fail(fit, error, "an object");
+    optics->fit = fit->value;
+    optics->own = cJSON_Duplicate(optics->json, true);
+    if (!optics->own) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for optics");
+    cJSON_DeleteItemFromObjectCaseSensitive(optics->own, "fit");
+    optics->json = optics->own;
+    return PS_OK;
+}
+
+ps_code ps_job_read_optics(const ps_json *place, const char *base_directory, bool has_recordings, bool may_fit, ps_job_optics *optics,
+                           ps_error *error) {
     ps_optics checked;
     ps_json per_frame = ps_json_member(place, "per_frame");
     PS_TRY(ps_json_require(place, error));
@@ -152,7 +164,12 @@ ps_code ps_job_read_optics(const ps_json *place, const char *base_directory, boo
     if (per_frame.value) return ps_json_refuse(&per_frame, error, "a simulated series has one optics");
     optics->source = PS_OPTICS_INLINE;
     optics->json = (cJSON *)place->value;
-    PS_TRY(ps_optics_read(place, &checked, error));
+    ps_json fit = ps_json_member(place, "fit"), start = *place;
+    if (fit.value && may_fit) {
+        PS_TRY(take_fit(&fit, optics, error));
+        start.value = optics->json;
+    }
+    PS_TRY(ps_optics_read(&start, &checked, error));
     const char *missing = has_recordings ? NULL : ps_optics_missing(&checked); /* recordings may tell what is missing */
     ps_json absent = ps_json_member(place, missing ? missing : "");
     return missing ? ps_json_refuse(&absent, error, "missing; it is required where there is no recording that could tell it") : PS_OK;

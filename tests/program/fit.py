@@ -143,6 +143,37 @@ def noise_is_refused(folder):
     says(text, "no optics explain the data clearly better than others")
 
 
+def reconstruct(folder, name, optics, extra=("--overwrite",), status=0, **options):
+    folder.save_job({"task": "reconstruct", "series": {"files": "s_*_master.h5"}, "optics": optics, "upsampling": 1,
+                     "methods": {"phase": {"strength": 0.1}}, "output": {"file": name}, "compute": {"backend": "cpu"}})
+    text = folder.call("run", extra=extra, status=status, **options)
+    with h5py.File(folder.path / name) as file:
+        note = file["entry/process_1"].get("fit")
+        return text, file["entry/phase/phase"][()], json.loads(file["entry/optics_0/used"][()]), note and note[()].decode()
+
+
+def a_reconstruction_fits_its_optics_first(folder):
+    """The same pictures as with the optics file of a fit, on any ranks; what it found stays with its output."""
+    simulate(folder)
+    _, optics = fit(folder)
+    _, expected, _, _ = reconstruct(folder, "with_file.h5", "fit_optics.json")
+    wanted = {**KNOWN, "fit": {}}
+    text, images, used, note = reconstruct(folder, "fitted.h5", wanted)
+    check(images.any() and images.tobytes() == expected.tobytes(), f"other pictures: up to {numpy.abs(images - expected).max()}")
+    check(used["rotation_deg"] == optics["rotation_deg"] and used["aberrations"] == optics["aberrations"], "other optics")
+    says(text, "optics fitted on frame 0", "twin: rotation")
+    says(note or "", "C10_A", "+-", "explained power")
+    check(reconstruct(folder, "ranks.h5", wanted, ranks=3)[1].tobytes() == expected.tobytes(), "3 ranks make other pictures")
+    text, again, _, _ = reconstruct(folder, "fitted.h5", wanted, extra=("--resume",))
+    check("optics fitted on" not in text and again.tobytes() == expected.tobytes(), "resuming fitted again, or changed the pictures")
+    says(folder.call("check"), "optics are fitted first")
+    simulate(folder, phase_rad=1e-6, log_amplitude=0)
+    folder.save_job({"task": "reconstruct", "series": {"files": "s_*_master.h5"}, "optics": wanted, "methods": {"ssb": {}},
+                     "output": {"file": "noise.h5"}, "compute": {"backend": "cpu"}})
+    says(folder.call("run", status=4, ranks=2), "/optics/fit", "no optics explain the data clearly better")
+    check(not (folder.path / "noise.h5").exists(), "an output without optics was left")
+
+
 def files_are_kept(folder):
     simulate(folder)
     (folder.path / "fit_optics.json").write_text("{}")
@@ -164,4 +195,5 @@ def files_are_kept(folder):
 
 
 sys.exit(main([it_finds_what_made_the_counts, the_optics_can_be_used, ranks_agree, another_geometry_is_found_too,
-               the_twin_follows_the_users_word, named_quantities_are_fitted_alone, noise_is_refused, files_are_kept]))
+               the_twin_follows_the_users_word, named_quantities_are_fitted_alone, noise_is_refused,
+               a_reconstruction_fits_its_optics_first, files_are_kept]))

@@ -235,6 +235,9 @@ static void mistakes_are_named_with_the_nearest_key(void **state) {
     assert_refused(JOB(",\"compute\":{\"memory_budget_GiB\":0}"), "/compute/memory_budget_GiB: found 0", "0.001");
     assert_refused(JOB(",\"histogram\":{}"), "/histogram", "a reconstruct job has no such entry");
     assert_refused("{\"task\":\"fit\"}", "/series", "required");
+#define JOB_WITH_OPTICS(optics)                                                                              \
+    "{\"task\":\"reconstruct\",\"series\":{\"files\":\"a\"},\"optics\":" optics ",\"methods\":{\"ssb\":{}}," \
+    "\"output\":{\"file\":\"o.h5\"}}"
 #define FIT_JOB(fit) "{\"task\":\"fit\",\"series\":{\"files\":\"a\"},\"optics\":\"o\",\"output\":{\"file\":\"o.h5\"},\"fit\":" fit "}"
     assert_refused(FIT_JOB("{\"free\":[\"C10\",\"C11\"]}"), "/fit/free/1: found \"C11\"", "C12");
     assert_refused(FIT_JOB("{\"free\":[\"C10\",\"C10\"]}"), "/fit/free/1", "already");
@@ -243,6 +246,12 @@ static void mistakes_are_named_with_the_nearest_key(void **state) {
     assert_refused(FIT_JOB("{\"bounds\":{\"C12\":[5,9]}}"), "/fit/bounds/C12", "has an angle");
     assert_refused(FIT_JOB("{\"bounds\":{\"C10\":[9,5]}}"), "/fit/bounds/C10", "lowest below the highest");
     assert_refused(FIT_JOB("{\"bounds\":{\"detector_center_px\":[1,2]}}"), "/fit/bounds/detector_center_px", "3 pixels");
+    assert_refused(JOB_WITH_OPTICS("{\"fit\":{\"free\":[\"C11\"]}}"), "/optics/fit/free/0: found \"C11\"", "C12");
+    assert_refused(JOB_WITH_OPTICS("{\"fit\":{\"optics_file\":\"x\"}}"), "/optics/fit/optics_file", "a fit job writes");
+    assert_refused(JOB_WITH_OPTICS("{\"fit\":3}"), "/optics/fit: found 3", "an object");
+    assert_refused(JOB_WITH_OPTICS("{\"fit\":{},\"voltage_kv\":1}"), "/optics/voltage_kv", "voltage_kV");
+    assert_refused("{\"task\":\"fit\",\"series\":{\"files\":\"a\"},\"optics\":{\"fit\":{}},\"output\":{\"file\":\"o\"}}",
+                   "/optics/fit: unknown key", "");
     assert_refused(FIT_JOB("{\"frequency\":1}"), "/fit/frequency: unknown key", "\"frequencies\"");
     assert_refused("{\"task\":\"reconstruckt\"}", "/task", "did you mean \"reconstruct\"");
     assert_refused("{}", "/task", "required");

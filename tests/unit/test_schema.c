@@ -54,6 +54,9 @@ static const char *const full_jobs[] = {
     "\"compute\":{\"threads\":2},\"fit\":{\"free\":[\"rotation_deg\",\"C10\",\"C12\",\"C21\",\"thickness_A\",\"detector_transpose\"],"
     "\"bounds\":{\"rotation_deg\":[10,50],\"C10\":[-500,0],\"C12\":[0,90],\"thickness_A\":[0,300]},\"frequencies\":300,"
     "\"strength\":0.02,\"upsampling\":2,\"phase_sign\":\"negative\",\"frame\":1,\"optics_file\":\"f/{stem}.json\"}}",
+    "{\"task\":\"reconstruct\",\"series\":{\"files\":\"a\"},\"optics\":{\"voltage_kV\":300,\"fit\":{\"free\":[\"C10\"],\"phase_sign\":"
+    "\"auto\","
+    "\"bounds\":{\"C10\":[0,9]}}},\"methods\":{\"ssb\":{}},\"output\":{\"file\":\"o.h5\"}}",
     "{\"task\":\"fit\",\"series\":{\"files\":\"a\"},\"optics\":\"o.json\",\"output\":{\"file\":\"o.h5\"},"
     "\"fit\":{\"free\":\"auto\",\"bounds\":{\"C30\":[-1,1],\"semiangle_mrad\":[20,30]},\"frequencies\":\"auto\",\"phase_sign\":\"auto\"}}",
     "{\"task\":\"simulate\",\"optics\":\"optics.json\",\"simulate\":{\"output_master\":\"s_{frame}_master.h5\",\"scan_shape\":[8,9],"

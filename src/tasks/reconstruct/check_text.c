@@ -4,6 +4,12 @@
 
 #include "tasks/reconstruct/check.h"
 
+static void print_fit(const ps_job *job) {
+    if (!job->optics.fit) return;
+    ps_check_print_label("fit");
+    printf("optics are fitted first, from those below; upsampling and memory may differ with what is found\n");
+}
+
 static void print_optics(const ps_run_group *group) {
     const ps_optics *optics = &group->optics;
     printf("%g kV (%.5g A), %g mrad, step %g x %g A, pitch %g x %g mrad, centre (%g, %g) px, rotation %g deg", optics->voltage_V / 1e3,
@@ -134,6 +140,7 @@ static void print_time(const ps_check_report *report) {
 void ps_reconstruct_print_check(const ps_check_report *report) {
     const ps_run_plan *run = &report->run;
     ps_check_print_frames(run, &report->job.series);
+    print_fit(&report->job);
     ps_check_print_looked(run);
     for (int64_t i = 0; i < run->n_groups && i < PS_CHECK_MOST_LISTED; i++) print_group(run, i);
     if (run->n_groups > PS_CHECK_MOST_LISTED)

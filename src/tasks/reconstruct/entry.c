@@ -1,8 +1,10 @@
 /* Reconstruct jobs: the entries that only they have. What they say is the job's own, since planning and the output need it. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "job/job_parts.h"
 #include "optics/plan.h"
+#include "tasks/fit/entry.h"
 #include "tasks/task_list.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -12,6 +14,18 @@ static ps_code read_upsampling(const ps_json *place, ps_job *job, ps_error *erro
     if (cJSON_IsString(place->value) && strcmp(place->value->valuestring, "auto") == 0) return PS_OK;
     if (!cJSON_IsNumber(place->value)) return ps_json_fail(place, error, "\"auto\" or a whole number from 1 to %d", PS_MAX_UPSAMPLING);
     return ps_json_integer(place, 1, PS_MAX_UPSAMPLING, &job->upsampling, error);
+}
+
+/* The optics' own entry for fitting them: what it leaves behind is the output's, which has the optics and how they were found. */
+static ps_code read_fit(const ps_json *root, ps_job *job, ps_error *error) {
+    ps_json optics = ps_json_member(root, "optics"), fit = ps_json_member(&optics, "fit");
+    ps_json file = ps_json_member(&fit, "optics_file");
+    if (!job->optics.fit) return PS_OK;
+    ps_job_fit *own = calloc(1, sizeof *own);
+    if (!own) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the fit entry");
+    job->own = own;
+    if (file.value) return ps_json_refuse(&file, error, "the optics are in the reconstruction's output; a fit job writes an optics file");
+    return ps_fit_read_entry(&fit, job->base_directory, own, error);
 }
 
 static ps_code read_reconstruct(const ps_json *root, ps_job *job, ps_error *error) {
@@ -24,9 +38,11 @@ static ps_code read_reconstruct(const ps_json *root, ps_job *job, ps_error *erro
     PS_TRY(ps_json_choice(&form, forms, COUNT(forms), &published, error));
     job->weights = (ps_weights)choice;
     job->mirrored_probe = published == 1;
+    PS_TRY(read_fit(root, job, error));
     return ps_method_set_parse(&methods, &job->methods, error);
 }
 
 static const char *const entries[] = {"series", "optics", "upsampling", "weights", "methods", "probe_form", "output", "compute"};
 
-const ps_job_kind ps_kind_reconstruct = {.name = "reconstruct", .entries = entries, .n_entries = COUNT(entries), .read = read_reconstruct};
+const ps_job_kind ps_kind_reconstruct = {
+    .name = "reconstruct", .entries = entries, .n_entries = COUNT(entries), .read = read_reconstruct, .fits_optics = true};

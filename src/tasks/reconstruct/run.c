@@ -5,6 +5,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "plan/first_patterns.h"
+#include "tasks/reconstruct/fitted.h"
 #include "tasks/reconstruct/session.h"
 
 /* Of this rank; malloc'd. */
@@ -46,7 +47,8 @@ static void free_session(ps_session *s) {
     ps_measured_free(s->measured);
 }
 
-ps_code ps_reconstruct(const ps_cluster *cluster, const ps_job *job, const ps_run_options *options, ps_error *error) {
+/* found: how the optics were fitted; malloc'd, taken over; NULL: they were not. */
+static ps_code reconstruct(const ps_cluster *cluster, const ps_job *job, const ps_run_options *options, char *found, ps_error *error) {
     ps_session s = {
         .cluster = cluster, .job = job, .resume = options->resume, .overwrite = options->overwrite, .retry_failed = options->retry_failed};
     ps_code code = ps_session_prepare(&s, error);
@@ -55,6 +57,8 @@ ps_code ps_reconstruct(const ps_cluster *cluster, const ps_job *job, const ps_ru
     PS_GO(ps_first_patterns(cluster, job, s.measured, &s.run, s.loader, &s.shape, s.group_mean, error));
     PS_GO(ps_notes_gather(cluster, job, options->command_line, s.device.name, s.device.versions, &s.notes, error));
     ps_notes_add(&s.notes, "memory", describe_memory(&s));
+    ps_notes_add(&s.notes, "fit", found);
+    found = NULL;
     PS_GO(ps_session_open_output(&s, error));
     say_plan(&s);
     PS_GO(ps_queue_create(cluster, s.n_work_items, &s.queue, error));
@@ -66,5 +70,20 @@ done:
         if (error) *error = closing;
     }
     free_session(&s);
+    free(found);
+    return code;
+}
+
+ps_code ps_reconstruct(const ps_cluster *cluster, const ps_job *job, const ps_run_options *options, ps_error *error) {
+    ps_job fitted;
+    cJSON *optics = NULL;
+    char *found = NULL;
+    if (!job->optics.fit) return reconstruct(cluster, job, options, NULL, error);
+    ps_code code = ps_reconstruct_fit(cluster, job, options, &fitted, &optics, &found, error);
+    if (code == PS_OK)
+        code = reconstruct(cluster, &fitted, options, found, error);
+    else
+        free(found);
+    cJSON_Delete(optics);
     return code;
 }
