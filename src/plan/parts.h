@@ -42,9 +42,7 @@ int64_t ps_run_plan_first_readable(const ps_run_plan *plan, const ps_run_group *
 ps_code ps_run_plan_inspect_group(const ps_job *job, const ps_run_plan *plan, ps_run_group *group, ps_error *error);
 /* Puts behind the error's text what the group's first recording shows of the disc, where that can be measured. */
 void ps_run_plan_explain(const ps_job *job, const ps_run_plan *plan, ps_run_group *group, ps_error *error);
-const char *ps_run_plan_group_name(const ps_run_group *group); /* for messages */
 /* Detectors made for X-rays write a photon energy where an electron's belongs. */
 bool ps_run_plan_plausible_voltage(double voltage_V);
-ps_code ps_run_plan_add_warning(ps_run_plan *plan, ps_error *error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

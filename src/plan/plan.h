@@ -138,6 +138,9 @@ ps_code ps_run_group_set_hot(const ps_job *job, ps_run_plan *plan, int64_t group
 /* The same for dead pixels: dead: [n] pixels. */
 ps_code ps_run_group_set_dead(const ps_job *job, ps_run_plan *plan, int64_t group, const int32_t *dead, int64_t n, ps_error *error);
 
+const char *ps_run_plan_group_name(const ps_run_group *group); /* for messages */
+ps_code ps_run_plan_add_warning(ps_run_plan *plan, ps_error *error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
 enum { PS_MOST_FRAMES_PER_BATCH = 8 }; /* how many at most share one evaluation of the transfer */
 
 #endif

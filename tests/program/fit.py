@@ -174,6 +174,25 @@ def a_reconstruction_fits_its_optics_first(folder):
     check(not (folder.path / "noise.h5").exists(), "an output without optics was left")
 
 
+def wrong_optics_are_noticed(folder):
+    """In a reconstruction and in check --data; right ones draw no such warning."""
+    simulate(folder)
+    truth = json.loads((folder.path / "s_000_optics.json").read_text())
+    job = {"task": "reconstruct", "series": {"files": "s_000_master.h5"}, "optics": truth, "methods": {"ssb": {}}, "output": {"file": "o.h5"},
+           "compute": {"backend": "cpu"}}
+    folder.save_job(job)
+    for text in (folder.call("run"), folder.call("check", extra=["--data"])):
+        check("off" not in text.replace("offers", ""), f"right optics are doubted: {text}")
+    wrong = {**truth, "aberrations": {**truth["aberrations"], "C10_A": -30}}
+    folder.save_job({**job, "optics": wrong})
+    says(folder.call("run", extra=["--overwrite"]), "C10 looks", "A off", "as given")
+    says(folder.call("run", ranks=3, extra=["--overwrite"]), "C10 looks")
+    says(folder.call("check", extra=["--data"]), "C10 looks")
+    check("C10 looks" not in folder.call("check"), "check looks at optics without --data")
+    folder.save_job({**job, "optics": {**truth, "rotation_deg": truth["rotation_deg"] + 8}})
+    says(folder.call("run", extra=["--overwrite"]), "rotation looks", "degrees off")
+
+
 def files_are_kept(folder):
     simulate(folder)
     (folder.path / "fit_optics.json").write_text("{}")
@@ -196,4 +215,4 @@ def files_are_kept(folder):
 
 sys.exit(main([it_finds_what_made_the_counts, the_optics_can_be_used, ranks_agree, another_geometry_is_found_too,
                the_twin_follows_the_users_word, named_quantities_are_fitted_alone, noise_is_refused,
-               a_reconstruction_fits_its_optics_first, files_are_kept]))
+               a_reconstruction_fits_its_optics_first, wrong_optics_are_noticed, files_are_kept]))

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "tasks/fit/beside.h"
+
 const ps_reconstruct_found *ps_reconstruct_found_of(const ps_check_report *report) {
     return report->own;
 }
@@ -37,6 +39,26 @@ static ps_code check_memory(ps_check_report *report, ps_error *error) {
     return ps_check_judge_machine(report, code, &reason, error);
 }
 
+/* With every recording looked at, the optics too: what a little rotation and defocus beside them would explain. */
+static ps_code look_at_optics(ps_check_report *report, ps_error *error) {
+    const ps_reconstruct_found *own = report->own;
+    ps_fit_source source = {.job = &report->job, .run = &report->run};
+    ps_code code = PS_OK;
+    if (!report->device_is_here || report->job.optics.fit) return PS_OK;
+    const ps_loader_shape shape = ps_run_loader_shape(&report->job, &report->run);
+    PS_GO(ps_backend_open(report->ops, &report->backend_options, &source.backend, error));
+    PS_GO(ps_loader_create(&shape, own->memory.ring_bytes, &source.loader, error));
+    for (int64_t g = 0; g < report->run.n_groups; g++) {
+        char text[PS_BESIDE_TEXT];
+        PS_GO(ps_fit_look_at_optics(&source, g, 0, text, error));
+        if (text[0]) PS_GO(ps_run_plan_add_warning(&report->run, error, "%s: %s", ps_run_plan_group_name(&report->run.groups[g]), text));
+    }
+done:
+    ps_loader_destroy(source.loader);
+    if (source.backend) ps_backend_close(source.backend);
+    return code;
+}
+
 /* Images, and the few numbers that go with each. */
 static int64_t reconstruct_bytes(const ps_check_report *report) {
     const ps_job *job = &report->job;
@@ -54,6 +76,7 @@ ps_code ps_reconstruct_check(ps_check_report *report, const ps_check_options *op
     PS_TRY(ps_run_plan_survey(NULL, &report->job, NULL, &report->run, options->every_recording ? 0 : MOST_LOOKED_AT, error));
     PS_TRY(ps_run_plan_inspect(&report->job, &report->run, error));
     PS_TRY(check_memory(report, error));
+    if (options->every_recording) PS_TRY(look_at_optics(report, error));
     report->output_bytes = reconstruct_bytes(report);
     return PS_OK;
 }

@@ -2,9 +2,11 @@
 
 #include <stdlib.h>
 
+#include "cluster/wait_ranks.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "plan/first_patterns.h"
+#include "tasks/fit/beside.h"
 #include "tasks/reconstruct/fitted.h"
 #include "tasks/reconstruct/session.h"
 
@@ -28,6 +30,20 @@ static void say_plan(const ps_session *s) {
     ps_log(PS_LOG_INFO, "memory of each rank: %s of the host%s; up to %lld frame%s at a time",
            ps_text_bytes((double)s->memory.host_bytes, bytes), s->memory.on_device ? " and what the device needs" : "",
            (long long)s->memory.backend.frames_per_batch, s->memory.backend.frames_per_batch == 1 ? "" : "s");
+}
+
+/* Collective. Groups are shared out; a large recording is not read once more for this, nor is a small budget stretched. */
+static ps_code look_at_optics(ps_session *s, ps_error *error) {
+    enum { MOST_GROUPS = 8, MOST_BYTES = 256 << 20, LEAST_BUDGET_GIB = 1 };
+    const ps_fit_source source = {.job = s->job, .run = &s->run, .backend = s->backend, .loader = s->loader};
+    ps_code code = PS_OK;
+    bool wanted = !s->measured && !(s->job->memory_budget_GiB > 0.0 && s->job->memory_budget_GiB < LEAST_BUDGET_GIB);
+    for (int64_t g = s->cluster->rank; code == PS_OK && wanted && g < s->run.n_groups && g < MOST_GROUPS; g += s->cluster->n_ranks) {
+        char text[PS_BESIDE_TEXT];
+        code = ps_fit_look_at_optics(&source, g, MOST_BYTES, text, error);
+        if (code == PS_OK && text[0]) ps_log(PS_LOG_WARNING, "%s: %s", ps_run_plan_group_name(&s->run.groups[g]), text);
+    }
+    return ps_wait_for_ranks(s->cluster, code, "optics", error);
 }
 
 static void free_session(ps_session *s) {
@@ -54,6 +70,7 @@ static ps_code reconstruct(const ps_cluster *cluster, const ps_job *job, const p
     ps_code code = ps_session_prepare(&s, error);
     ps_error closing = {0};
     if (code != PS_OK) goto done;
+    bool was_fitted = found != NULL;
     PS_GO(ps_first_patterns(cluster, job, s.measured, &s.run, s.loader, &s.shape, s.group_mean, error));
     PS_GO(ps_notes_gather(cluster, job, options->command_line, s.device.name, s.device.versions, &s.notes, error));
     ps_notes_add(&s.notes, "memory", describe_memory(&s));
@@ -61,6 +78,7 @@ static ps_code reconstruct(const ps_cluster *cluster, const ps_job *job, const p
     found = NULL;
     PS_GO(ps_session_open_output(&s, error));
     say_plan(&s);
+    if (!was_fitted) PS_GO(look_at_optics(&s, error));
     PS_GO(ps_queue_create(cluster, s.n_work_items, &s.queue, error));
     PS_GO(ps_attempts_create(cluster, s.output, s.run.series.n_items, &s.attempts, error));
     code = ps_session_work(&s, error);
