@@ -193,6 +193,35 @@ def wrong_optics_are_noticed(folder):
     says(folder.call("run", extra=["--overwrite"]), "rotation looks", "degrees off")
 
 
+def every_frame_is_followed(folder):
+    """A defocus that moves from frame to frame, and a frame that is noise; the same on three ranks."""
+    simulate(folder, frames=4, defocus_step_A=15, drift_A=[0.5, 0.3])
+    changes = dict(series={"files": "s_*_master.h5"}, fit={"per_frame": True, "optics_file": "{stem}_found.json"})
+    folder.save_job({**copy.deepcopy(FIT), **changes})
+    folder.call("run")
+    names = [f"s_{frame:03d}_found.json" for frame in range(4)]
+    found = [json.loads((folder.path / name).read_text()) for name in names]
+    for frame, optics in enumerate(found):
+        truth = json.loads((folder.path / f"s_{frame:03d}_optics.json").read_text())
+        is_found(optics, truth, f"frame {frame}", third_order=False)
+    steps = [b["aberrations"]["C10_A"] - a["aberrations"]["C10_A"] for a, b in zip(found, found[1:])]
+    check(all(10 < abs(step) < 20 for step in steps), f"C10 moves by {steps}")
+    with h5py.File(folder.path / "fit.h5") as file:
+        record = file["entry/fit"]
+        check(record["frame"][()].tolist() == [0, 1, 2, 3], "frames")
+        check(numpy.allclose(record["C10"], [optics["aberrations"]["C10_A"] for optics in found], rtol=1e-12), "curve of C10")
+        check(not any(record[f"fit_{i}/is_outlier"][()] for i in range(4)), "outliers")
+    folder.use("preview", "fit.h5", "--to", "pictures")
+    says((folder.path / "pictures/report.html").read_text(), "Over the series", "C10 / A")
+    folder.call("run", ranks=3, extra=["--overwrite"])
+    check([json.loads((folder.path / name).read_text())["aberrations"] for name in names] == [o["aberrations"] for o in found], "3 ranks differ")
+    folder.save_job({"task": "reconstruct", "series": {"files": "s_*_master.h5"}, "optics": {"per_frame": "{stem}_found.json"},
+                     "methods": {"ssb": {}}, "output": {"file": "o.h5"}, "compute": {"backend": "cpu"}})
+    folder.call("run")
+    says(fit(folder, status=2, fit={"per_frame": True, "frame": 1})[0], "/fit/frame", "every recording is fitted")
+    says(fit(folder, status=2, fit={"per_frame": True, "optics_file": "x.json"})[0], "{stem}")
+
+
 def files_are_kept(folder):
     simulate(folder)
     (folder.path / "fit_optics.json").write_text("{}")
@@ -215,4 +244,5 @@ def files_are_kept(folder):
 
 sys.exit(main([it_finds_what_made_the_counts, the_optics_can_be_used, ranks_agree, another_geometry_is_found_too,
                the_twin_follows_the_users_word, named_quantities_are_fitted_alone, noise_is_refused,
-               a_reconstruction_fits_its_optics_first, wrong_optics_are_noticed, files_are_kept]))
+               a_reconstruction_fits_its_optics_first, wrong_optics_are_noticed, every_frame_is_followed,
+               files_are_kept]))

@@ -58,7 +58,8 @@ static const char *const full_jobs[] = {
     "\"auto\","
     "\"bounds\":{\"C10\":[0,9]}}},\"methods\":{\"ssb\":{}},\"output\":{\"file\":\"o.h5\"}}",
     "{\"task\":\"fit\",\"series\":{\"files\":\"a\"},\"optics\":\"o.json\",\"output\":{\"file\":\"o.h5\"},"
-    "\"fit\":{\"free\":\"auto\",\"bounds\":{\"C30\":[-1,1],\"semiangle_mrad\":[20,30]},\"frequencies\":\"auto\",\"phase_sign\":\"auto\"}}",
+    "\"fit\":{\"per_frame\":true,\"optics_file\":\"{stem}.json\",\"free\":\"auto\",\"bounds\":{\"C30\":[-1,1],\"semiangle_mrad\":[20,30]},"
+    "\"frequencies\":\"auto\",\"phase_sign\":\"auto\"}}",
     "{\"task\":\"simulate\",\"optics\":\"optics.json\",\"simulate\":{\"output_master\":\"s_{frame}_master.h5\",\"scan_shape\":[8,9],"
     "\"detector_shape\":[10,11],\"seed\":7,\"frames\":3,\"object\":\"random\",\"object_upsampling\":\"auto\",\"lattice_A\":4,"
     "\"lattice_rotation_deg\":3,\"atom_sigma_A\":0.5,\"vacancies\":2,\"phase_rad\":0.2,\"log_amplitude\":0.01,\"dose_per_position\":500,"

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tasks/fit/choose.h"
 #include "tasks/fit/item.h"
@@ -22,13 +23,19 @@ ps_code ps_fit_check(ps_check_report *report, const ps_check_options *options, p
     PS_TRY(ps_run_plan_survey(NULL, &report->job, NULL, &report->run, options->every_recording ? 0 : MOST_LOOKED_AT, error));
     PS_TRY(ps_run_plan_inspect(&report->job, &report->run, error));
     ps_check_look_at_machine(report);
-    int64_t n = report->run.n_groups;
-    fit_check *own = calloc(1, sizeof *own + (size_t)n * sizeof *own->frames);
+    fit_check *own = calloc(1, sizeof *own);
     if (!own) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the report");
     report->own = own;
-    own->n = n;
-    own->frames = (int64_t *)(own + 1);
-    for (int64_t g = 0; g < n; g++) PS_TRY(ps_fit_choose_frame(&report->run, g, ps_fit_entry(&report->job)->frame, &own->frames[g], error));
+    int64_t *frames = NULL;
+    PS_TRY(ps_fit_list_frames(&report->job, &report->run, &own->n, &frames, error));
+    fit_check *whole = realloc(own, sizeof *own + (size_t)own->n * sizeof *frames);
+    if (whole) {
+        report->own = own = whole;
+        own->frames = memcpy(own + 1, frames, (size_t)own->n * sizeof *frames);
+    }
+    free(frames);
+    if (!whole) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the report");
+    int64_t n = own->n;
     report->output_bytes = n * (BYTES_PER_FIT + (2 * report->run.scan_rows * report->run.scan_columns) * (int64_t)sizeof(float));
     return PS_OK;
 }
@@ -51,7 +58,9 @@ static void print_fits(const ps_check_report *report) {
         ps_error ignored = {0};
         ps_check_print_label(g ? "" : "fits");
         printf("%s", report->run.series.items[own->frames[g]].stem);
-        if (ps_fit_optics_path(&report->job, &report->run, g, own->frames[g], &path, &ignored) == PS_OK) printf(" to %s", path);
+        if (ps_fit_optics_path(&report->job, &report->run, report->run.frames[own->frames[g]].group, own->frames[g], &path, &ignored) ==
+            PS_OK)
+            printf(" to %s", path);
         printf("\n");
         free(path);
     }

@@ -1,5 +1,9 @@
 #include "tasks/fit/choose.h"
 
+#include <stdlib.h>
+
+#include "tasks/fit/entry.h"
+
 ps_code ps_fit_choose_frame(const ps_run_plan *run, int64_t group, int64_t wanted, int64_t *frame, ps_error *error) {
     const ps_run_group *of = &run->groups[group];
     int64_t n = 0;
@@ -17,4 +21,23 @@ ps_code ps_fit_choose_frame(const ps_run_plan *run, int64_t group, int64_t wante
                        first->unreadable ? first->unreadable : first->refused);
     return PS_FAIL(error, PS_E_JOB, "/fit/frame: found %lld, but optics %lld has %lld usable recordings (counted from 0)",
                    (long long)wanted, (long long)group, (long long)n);
+}
+
+ps_code ps_fit_list_frames(const ps_job *job, const ps_run_plan *run, int64_t *n, int64_t **frames, ps_error *error) {
+    const ps_job_fit *fit = ps_fit_entry(job);
+    ps_code code = PS_OK;
+    *n = 0;
+    *frames = malloc((size_t)(run->series.n_items + 1) * sizeof **frames);
+    PS_GO_ALLOC(error, *frames);
+    for (int64_t g = 0; !fit->per_frame && g < run->n_groups; g++)
+        PS_GO(ps_fit_choose_frame(run, g, fit->frame, &(*frames)[(*n)++], error));
+    for (int64_t i = 0; fit->per_frame && i < run->series.n_items; i++)
+        if (!run->frames[i].unreadable && !run->frames[i].refused) (*frames)[(*n)++] = i;
+    if (*n == 0) code = PS_FAIL(error, PS_E_INPUT, "none of the %lld recordings can be used", (long long)run->series.n_items);
+done:
+    if (code != PS_OK) {
+        free(*frames);
+        *frames = NULL;
+    }
+    return code;
 }

@@ -83,11 +83,14 @@ static ps_code read_bounds(const ps_json *place, ps_fit_options *options, ps_err
 static ps_code read_optics_file(const ps_json *place, const char *base_directory, ps_job_fit *fit, ps_error *error) {
     if (!place->value) return PS_OK;
     PS_TRY(ps_job_read_path(place, base_directory, &fit->optics_file, error));
+    if (fit->per_frame && !strstr(fit->optics_file, "{stem}"))
+        return ps_json_fail(place, error, "a name with {stem}, which stands for each recording's name, because every recording is fitted");
     return PS_OK;
 }
 
 ps_code ps_fit_read_entry(const ps_json *place, const char *base_directory, ps_job_fit *fit, ps_error *error) {
-    static const char *const keys[] = {"free", "bounds", "frequencies", "strength", "upsampling", "phase_sign", "frame", "optics_file"};
+    static const char *const keys[] = {"free",       "bounds", "frequencies", "strength", "upsampling",
+                                       "phase_sign", "frame",  "optics_file", "per_frame"};
     static const char *const signs[] = {"auto", "positive", "negative"};
     ps_json members[COUNT(keys)];
     int sign = PS_SIGN_AUTO;
@@ -102,6 +105,8 @@ ps_code ps_fit_read_entry(const ps_json *place, const char *base_directory, ps_j
     PS_TRY(ps_json_choice(&members[5], signs, COUNT(signs), &sign, error));
     fit->sign = (ps_fit_sign)sign;
     PS_TRY(ps_json_integer(&members[6], 0, 1 << 30, &fit->frame, error));
+    PS_TRY(ps_json_bool(&members[8], &fit->per_frame, error));
+    if (fit->per_frame && members[6].value) return ps_json_refuse(&members[6], error, "given although every recording is fitted");
     return read_optics_file(&members[7], base_directory, fit, error);
 }
 

@@ -13,6 +13,7 @@ typedef struct {
     double strength;
     int64_t upsampling; /* whose aliases are kept; 1: none */
     ps_fit_sign sign;
+    bool per_frame;    /* every usable recording has a fit of its own, which starts from the one before */
     int64_t frame;     /* of each optics group, which of its usable recordings; 0: the first */
     char *optics_file; /* absolute; {stem} in it stands for the name of the recording that was fitted; NULL: beside the output */
 } ps_job_fit;

@@ -123,6 +123,8 @@ static ps_code create_summary(hid_t group, const ps_fit_item *item, ps_error *er
     PS_TRY(ps_h5_integer(group, "start_curl_transpose", r->curl.transpose, error));
     PS_TRY(ps_h5_integer(group, "start_shifts_transpose", r->shifts.transpose, error));
     PS_TRY(ps_h5_integer(group, "frame", item->frame, error));
+    PS_TRY(ps_h5_integer(group, "was_refitted", item->was_refitted, error));
+    PS_TRY(ps_h5_integer(group, "is_outlier", item->is_outlier, error));
     PS_TRY(ps_h5_integer(group, "optics", item->group, error));
     PS_TRY(ps_h5_integer(group, "evaluations", r->n_evaluations, error));
     PS_TRY(ps_h5_integer(group, "n_frequencies", item->n_frequencies, error));
@@ -195,11 +197,37 @@ done:
     return code;
 }
 
+/* What changes from fit to fit, one value each; 0 where a fit failed. */
+static ps_code create_curves(hid_t fit, const ps_fit_file_spec *spec, ps_error *error) {
+    enum { CURVES = 6 };
+    static const char *const names[CURVES] = {"frame", "explained", "rotation", "C10", "C12_cos", "C12_sin"};
+    static const char *const units[CURVES] = {"index", "part of the power", "degree", "angstrom", "angstrom", "angstrom"};
+    ps_code code = PS_OK;
+    size_t n = (size_t)spec->n_items;
+    double *values = calloc(CURVES * n, sizeof *values);
+    PS_GO_ALLOC(error, values);
+    for (size_t i = 0; i < n; i++) {
+        const ps_optics *optics = &spec->items[i].result.optics;
+        values[i] = (double)spec->items[i].frame;
+        if (spec->items[i].code != PS_OK) continue;
+        values[n + i] = spec->items[i].result.after;
+        values[2 * n + i] = optics->rotation_deg;
+        values[3 * n + i] = optics->C_A[0];
+        values[4 * n + i] = optics->C_A[1] * cos(2.0 * optics->angle_rad[1]);
+        values[5 * n + i] = optics->C_A[1] * sin(2.0 * optics->angle_rad[1]);
+    }
+    for (int c = 0; c < CURVES; c++) PS_GO(create_numbers(fit, names[c], spec->n_items, values + (size_t)c * n, units[c], error));
+done:
+    free(values);
+    return code;
+}
+
 static ps_code create_fits(hid_t entry, const ps_fit_file_spec *spec, ps_error *error) {
     ps_code code = PS_OK;
     hid_t fit = H5I_INVALID_HID;
     PS_GO(ps_h5_group(entry, "fit", "NXcollection", &fit, error));
     PS_GO(ps_h5_integer(fit, "n_fits", spec->n_items, error));
+    PS_GO(create_curves(fit, spec, error));
     for (int64_t i = 0; i < spec->n_items; i++) PS_GO(create_item(fit, spec, i, error));
 done:
     ps_h5_close(&fit);

@@ -126,6 +126,7 @@ static ps_code fit_data(const ps_fit_source *source, const ps_job_fit *fit, cons
                         const ps_fit_data *data, ps_fit_spread *spread, ps_fit_item *item, ps_fit_pictures *pictures, ps_error *error) {
     int64_t n = source->run->scan_rows * source->run->scan_columns;
     ps_watchdog_beat("fit", (long)item->frame);
+    item->rule = PS_TWIN_GIVEN;
     PS_TRY(ps_fit_run(spread, data, start, options, &item->result, error));
     if (!pictures) return PS_OK;
     pictures->after = malloc((size_t)n * sizeof *pictures->after);

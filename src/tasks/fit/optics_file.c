@@ -24,7 +24,11 @@ ps_code ps_fit_optics_path(const ps_job *job, const ps_run_plan *run, int64_t gr
     const char *given = ps_fit_entry(job)->optics_file;
     char ending[40] = "_optics.json";
     if (run->n_groups > 1) snprintf(ending, sizeof ending, "_optics_%lld.json", (long long)group);
-    if (!given)
+    if (!given && ps_fit_entry(job)->per_frame) {
+        char *pattern = replace_ending(job->output_file, "_{stem}_optics.json");
+        *path = pattern ? ps_text_replace(pattern, "{stem}", run->series.items[frame].stem) : NULL;
+        free(pattern);
+    } else if (!given)
         *path = replace_ending(job->output_file, ending);
     else if (strstr(given, "{stem}"))
         *path = ps_text_replace(given, "{stem}", run->series.items[frame].stem);

@@ -154,9 +154,34 @@ static void print_fit(FILE *out, const ps_fit_record *r, int64_t index) {
     fprintf(out, "</pre>\n");
 }
 
+/* What changes over the series. */
+static ps_code print_curves(FILE *out, const session *s, ps_error *error) {
+    static const char *const names[] = {"C10", "C12_cos", "C12_sin", "rotation", "explained"};
+    static const char *const labels[] = {"C10 / A", "C12 cos / A", "C12 sin / A", "rotation / degree", "explained power"};
+    ps_code code = PS_OK;
+    double *frames = malloc(2 * (size_t)(s->n_fits + 1) * sizeof *frames), *values = frames + s->n_fits + 1;
+    PS_GO_ALLOC(error, frames);
+    PS_GO(ps_view_numbers(&s->view, "fit/frame", s->n_fits, frames, error));
+    fprintf(out, "<h2>Over the series</h2>\n");
+    for (size_t c = 0; c < sizeof names / sizeof *names; c++) {
+        char name[32];
+        snprintf(name, sizeof name, "fit/%s", names[c]);
+        PS_GO(ps_view_numbers(&s->view, name, s->n_fits, values, error));
+        for (int64_t i = 0; i < s->n_fits; i++)
+            if (s->records[i].n == 0) values[i] = NAN;
+        const ps_plot plot = {
+            .title = names[c], .x_label = "frame", .y_label = labels[c], .n_curves = 1, .n = s->n_fits, .x = frames, .y = values};
+        ps_svg_plot(out, &plot);
+    }
+done:
+    free(frames);
+    return code;
+}
+
 static ps_code print_page(FILE *out, const session *s, ps_error *error) {
     ps_report_begin(out, &s->view);
     for (int64_t i = 0; i < s->n_fits; i++) print_fit(out, &s->records[i], i);
+    if (s->n_fits > 1) PS_TRY(print_curves(out, s, error));
     fprintf(out, "<h2>Pictures</h2>\n");
     for (int64_t i = 0; i < s->pictures.n; i++) PS_TRY(ps_report_print_picture(out, &s->pictures.pictures[i], error));
     PS_TRY(ps_report_processes(out, &s->view, error));

@@ -25,7 +25,10 @@ static ps_code read_fit(const ps_json *root, ps_job *job, ps_error *error) {
     if (!own) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the fit entry");
     job->own = own;
     if (file.value) return ps_json_refuse(&file, error, "the optics are in the reconstruction's output; a fit job writes an optics file");
-    return ps_fit_read_entry(&fit, job->base_directory, own, error);
+    PS_TRY(ps_fit_read_entry(&fit, job->base_directory, own, error));
+    ps_json per_frame = ps_json_member(&fit, "per_frame");
+    return per_frame.value ? ps_json_refuse(&per_frame, error, "one fit serves a reconstruction; a fit job finds each frame's optics")
+                           : PS_OK;
 }
 
 static ps_code read_reconstruct(const ps_json *root, ps_job *job, ps_error *error) {
