@@ -174,12 +174,12 @@ typedef struct ps_backend_ops {
     bool (*owns)(const ps_backend *backend, const void *pointer);
     /* The same backend's per-pixel histograms (kernels/histogram.h). Default: it has none. */
     const struct ps_histogram_ops *histogram;
+    /* What `ptyseries bench` measures beyond these operations (kernels/backend_bench.h). Default: nothing more. */
+    const struct ps_backend_bench_ops *bench;
     /* The same backend's trial optics (kernels/trials.h). Default: the plain float64 way, on the host. */
     const struct ps_trial_ops *trials;
     /* ps_frame_get_spectra's, n > 0. Default: get_spectrum of each. */
     ps_code (*get_spectra)(ps_frame *frame, int64_t n, const int64_t *frequencies, double dose, double *spectra, ps_error *error);
-    /* What `ptyseries bench` measures beyond these operations (kernels/backend_bench.h). Default: nothing more. */
-    const struct ps_backend_bench_ops *bench;
 } ps_backend_ops;
 
 /* Each backend's structs begin with these. The functions below fill them, after create; a backend reads them at most. */

@@ -166,4 +166,6 @@ extern "C" const ps_backend_ops ps_backend_cuda = {"cuda",
                                                    device_bus,
                                                    owns,
                                                    &ps_histogram_cuda,
-                                                   &ps_cuda_bench};
+                                                   &ps_cuda_bench,
+                                                   nullptr,  /* trial optics: the plain way, on the host */
+                                                   nullptr}; /* several spectra: one after the other */

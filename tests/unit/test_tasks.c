@@ -163,8 +163,7 @@ static void each_task_is_found_by_its_job(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(table_and_schema_name_the_same_tasks),
                                        cmocka_unit_test(table_and_schema_name_the_same_entries),
-                                       cmocka_unit_test(an_unknown_task_is_told_all_names),
-                                                                      cmocka_unit_test(lines_are_complete),
+                                       cmocka_unit_test(an_unknown_task_is_told_all_names), cmocka_unit_test(lines_are_complete),
                                        cmocka_unit_test(each_task_is_found_by_its_job)};
     return cmocka_run_group_tests(tests, read_schema, free_schema);
 }

@@ -248,7 +248,7 @@ static ps_code judge(const session *s, ps_error *error) {
         n_failed++;
         if (!first) first = &s->items[g];
     }
-    if (n_failed == s->n) return PS_FAIL(error, PS_E_INPUT, "%s: %s", s->run.series.items[first->frame].source, first->reason);
+    if (first && n_failed == s->n) return PS_FAIL(error, PS_E_INPUT, "%s: %s", s->run.series.items[first->frame].source, first->reason);
     return n_failed > 0 ? ps_series_fail(PS_E_PARTIAL, s->job, n_failed, s->n, "", error) : PS_OK;
 }
 

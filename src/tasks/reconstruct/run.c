@@ -5,6 +5,7 @@
 #include "cluster/wait_ranks.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "kernels/trials.h"
 #include "plan/first_patterns.h"
 #include "tasks/fit/beside.h"
 #include "tasks/reconstruct/fitted.h"
@@ -32,12 +33,14 @@ static void say_plan(const ps_session *s) {
            (long long)s->memory.backend.frames_per_batch, s->memory.backend.frames_per_batch == 1 ? "" : "s");
 }
 
-/* Collective. Groups are shared out; a large recording is not read once more for this, nor is a small budget stretched. */
+/* Collective. Groups are shared out; a large recording is not read once more for this, nor is a small budget stretched, nor
+ * are trials made the plain way, which takes seconds. */
 static ps_code look_at_optics(ps_session *s, ps_error *error) {
     enum { MOST_GROUPS = 8, MOST_BYTES = 256 << 20, LEAST_BUDGET_GIB = 1 };
     const ps_fit_source source = {.job = s->job, .run = &s->run, .backend = s->backend, .loader = s->loader};
     ps_code code = PS_OK;
-    bool wanted = !s->measured && !(s->job->memory_budget_GiB > 0.0 && s->job->memory_budget_GiB < LEAST_BUDGET_GIB);
+    bool is_quick = s->ops->trials && s->ops->trials != &ps_trials_reference;
+    bool wanted = is_quick && !s->measured && !(s->job->memory_budget_GiB > 0.0 && s->job->memory_budget_GiB < LEAST_BUDGET_GIB);
     for (int64_t g = s->cluster->rank; code == PS_OK && wanted && g < s->run.n_groups && g < MOST_GROUPS; g += s->cluster->n_ranks) {
         char text[PS_BESIDE_TEXT];
         code = ps_fit_look_at_optics(&source, g, MOST_BYTES, text, error);
