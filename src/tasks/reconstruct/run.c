@@ -66,14 +66,15 @@ static void free_session(ps_session *s) {
     ps_measured_free(s->measured);
 }
 
-/* found: how the optics were fitted; malloc'd, taken over; NULL: they were not. */
-static ps_code reconstruct(const ps_cluster *cluster, const ps_job *job, const ps_run_options *options, char *found, ps_error *error) {
+/* fitted: the optics were, and are not doubted; the same on all ranks. found: how, on rank 0 alone; malloc'd, taken over; NULL: nothing to
+ * say. */
+static ps_code reconstruct(const ps_cluster *cluster, const ps_job *job, const ps_run_options *options, bool fitted, char *found,
+                           ps_error *error) {
     ps_session s = {
         .cluster = cluster, .job = job, .resume = options->resume, .overwrite = options->overwrite, .retry_failed = options->retry_failed};
     ps_code code = ps_session_prepare(&s, error);
     ps_error closing = {0};
     if (code != PS_OK) goto done;
-    bool was_fitted = found != NULL;
     PS_GO(ps_first_patterns(cluster, job, s.measured, &s.run, s.loader, &s.shape, s.group_mean, error));
     PS_GO(ps_notes_gather(cluster, job, options->command_line, s.device.name, s.device.versions, &s.notes, error));
     ps_notes_add(&s.notes, "memory", describe_memory(&s));
@@ -81,7 +82,7 @@ static ps_code reconstruct(const ps_cluster *cluster, const ps_job *job, const p
     found = NULL;
     PS_GO(ps_session_open_output(&s, error));
     say_plan(&s);
-    if (!was_fitted) PS_GO(look_at_optics(&s, error));
+    if (!fitted) PS_GO(look_at_optics(&s, error));
     PS_GO(ps_queue_create(cluster, s.n_work_items, &s.queue, error));
     PS_GO(ps_attempts_create(cluster, s.output, s.run.series.n_items, &s.attempts, error));
     code = ps_session_work(&s, error);
@@ -99,10 +100,10 @@ ps_code ps_reconstruct(const ps_cluster *cluster, const ps_job *job, const ps_ru
     ps_job fitted;
     cJSON *optics = NULL;
     char *found = NULL;
-    if (!job->optics.fit) return reconstruct(cluster, job, options, NULL, error);
+    if (!job->optics.fit) return reconstruct(cluster, job, options, false, NULL, error);
     ps_code code = ps_reconstruct_fit(cluster, job, options, &fitted, &optics, &found, error);
     if (code == PS_OK)
-        code = reconstruct(cluster, &fitted, options, found, error);
+        code = reconstruct(cluster, &fitted, options, true, found, error);
     else
         free(found);
     cJSON_Delete(optics);
