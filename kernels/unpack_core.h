@@ -26,6 +26,7 @@ enum { PS_UNPACK_WINDOW = 128, PS_UNPACK_LONG = 15, PS_UNPACK_MIN_MATCH = 4, PS_
 #ifdef __CUDACC__
 
 #define PS_UNPACK static __device__ __forceinline__
+#define PS_UNPACK_BOTH static __host__ __device__ __forceinline__ /* what the launching side asks too */
 #define PS_UNPACK_LANES(lane) for (uint32_t lane = threadIdx.x % 32, once_ = 1; once_; once_ = 0)
 #define PS_UNPACK_SYNC() __syncwarp()
 #define PS_UNPACK_UNROLL _Pragma("unroll")
@@ -78,6 +79,7 @@ PS_UNPACK uint32_t ps_unpack_sum(uint32_t own) {
 #else
 
 #define PS_UNPACK static inline
+#define PS_UNPACK_BOTH static inline
 #ifndef PS_UNPACK_LANES /* a test takes the lanes in another order */
 #define PS_UNPACK_LANES(lane) for (uint32_t lane = 0; lane < 32; lane++)
 #endif
@@ -249,7 +251,7 @@ PS_UNPACK bool ps_unpack_lz4(const uint8_t *from, uint32_t n_from, uint8_t *to, 
 /* --- planes --- */
 
 /* Where byte 0 of element i of a turned block lies. */
-PS_UNPACK uint32_t ps_unpack_place(uint32_t i, uint32_t n) {
+PS_UNPACK_BOTH uint32_t ps_unpack_place(uint32_t i, uint32_t n) {
     return (i & 7) * (n / 8) + (i >> 3);
 }
 
@@ -364,7 +366,7 @@ typedef struct {
 } ps_unpack_shape;
 
 /* Bytes that block number `block` unpacks to. */
-PS_UNPACK uint32_t ps_unpack_block_bytes(const ps_unpack_shape *shape, uint32_t block) {
+PS_UNPACK_BOTH uint32_t ps_unpack_block_bytes(const ps_unpack_shape *shape, uint32_t block) {
     uint32_t all = shape->n_elements * shape->element_bytes;
     if (shape->packing == PS_PACKED_BSLZ4) all -= shape->n_elements % 8 * shape->element_bytes;
     uint32_t left = all - block * shape->block_bytes;
@@ -372,7 +374,7 @@ PS_UNPACK uint32_t ps_unpack_block_bytes(const ps_unpack_shape *shape, uint32_t 
 }
 
 /* Bytes of the elements behind the blocks. */
-PS_UNPACK uint32_t ps_unpack_rest_bytes(const ps_unpack_shape *shape) {
+PS_UNPACK_BOTH uint32_t ps_unpack_rest_bytes(const ps_unpack_shape *shape) {
     return shape->packing == PS_PACKED_BSLZ4 ? shape->n_elements % 8 * shape->element_bytes : 0;
 }
 
