@@ -97,6 +97,7 @@ ps_code ps_cuda_frame_gather(ps_cuda_frame *frame, int64_t first_position, int64
 
 /* unpack.cu, unpack_lists.cu, unpack_ring.cu: unpack.cuh says what they share */
 extern const ps_unpack_ops ps_cuda_unpack;
+ps_code ps_cuda_bench_unpack(ps_frame *frame, const ps_packed *packed, double *seconds, ps_error *error); /* unpack_bench.cu */
 void ps_cuda_unpack_carve_system(ps_cuda_system *system, ps_cuda_arena *arena);
 void ps_cuda_unpack_carve_frame(ps_cuda_frame *frame, ps_cuda_arena *arena);
 size_t ps_cuda_ring_bytes(const ps_system_desc *desc, ps_dtype dtype); /* on the device; 0: such patterns are not unpacked there */
