@@ -124,8 +124,8 @@ typedef struct {
 typedef struct ps_unpack_ops {
     bool (*takes)(ps_packing packing, ps_dtype dtype, int64_t n_pixels);
     ps_code (*begin)(ps_frame *frame, const ps_unpack_rules *rules, ps_error *error);
-    ps_code (*room)(ps_frame *frame, uint8_t **room, size_t *bytes, ps_error *error);           /* any thread */
-    ps_code (*put)(ps_frame *frame, const ps_packed *packed, ps_error *error);                  /* n_positions > 0 */
+    ps_code (*room)(ps_frame *frame, uint8_t **room, size_t *bytes, ps_error *error); /* any thread */
+    ps_code (*put)(ps_frame *frame, const ps_packed *packed, ps_error *error);
     ps_code (*end)(ps_frame *frame, uint8_t *refused, ps_unpack_tally *tally, ps_error *error); /* pointers may be NULL */
 } ps_unpack_ops;
 
@@ -249,7 +249,7 @@ ps_code ps_frame_unpack_begin(ps_frame *frame, const ps_unpack_rules *rules, ps_
 /* Memory of [bytes] from which packed patterns reach the device fastest; waits until some is free. Given back by the put whose bytes lie in
  * it, or by end. *room is NULL where any memory does as well. Any thread, several at once; all but one of them may be held. */
 ps_code ps_frame_unpack_room(ps_frame *frame, uint8_t **room, size_t *bytes, ps_error *error);
-/* The bytes are free again on return unless they lie in a room. One thread at a time. */
+/* The bytes are free again on return unless they lie in a room, which no position at all gives back. One thread at a time. */
 ps_code ps_frame_unpack_put(ps_frame *frame, const ps_packed *packed, ps_error *error);
 /* Waits for all of it. refused: [n_positions] 1: that pattern is damaged, or packed in a way that only the host unpacks: it counts as not
  * put, and its packed bytes are to be unpacked by who can say what is wrong with them; *n_refused: how many. tally: [n_positions], of

@@ -122,7 +122,7 @@ ps_code ps_frame_unpack_put(ps_frame *frame, const ps_packed *packed, ps_error *
     PS_CHECK_POINTER(packed);
     PS_TRY(check_unpacking(frame, error));
     PS_TRY(ps_check_positions(frame, packed->first_position, packed->n_positions, error));
-    if (packed->n_positions == 0) return PS_OK;
+    if (packed->n_positions == 0) return frame->ops->unpack ? frame->ops->unpack->put(frame, packed, error) : PS_OK;
     PS_TRY(check_packed(packed, error));
     memset(frame->is_put + packed->first_position, 1, (size_t)packed->n_positions);
     memset(frame->unpacking->is_packed + packed->first_position, 1, (size_t)packed->n_positions);

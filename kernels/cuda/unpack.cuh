@@ -5,7 +5,7 @@
 
 #include "kernels/cuda/operations.h"
 
-enum { PS_CUDA_PIECES = 8, PS_CUDA_TALLIES = 5 };
+enum { PS_CUDA_PIECES = 16, PS_CUDA_TALLIES = 5 };
 
 /* Words of a bit for each detector pixel, of which two neighbours can be read from any pixel on. */
 static inline int64_t ps_cuda_unpack_words(const ps_system_desc *desc) {

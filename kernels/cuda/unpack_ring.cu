@@ -296,8 +296,9 @@ static ps_code put(ps_frame *handle, const ps_packed *packed, ps_error *error) {
     piece *p = piece_of(backend->ring, packed->bytes);
     if (p && packed->n_bytes > backend->ring->layout.bytes)
         return PS_FAIL(error, PS_E_ARGUMENT, "cuda: %zu packed bytes in a room of %zu", packed->n_bytes, backend->ring->layout.bytes);
+    ps_code code = PS_OK;
     pthread_mutex_lock(&backend->upload_lock);
-    ps_code code = put_locked(frame, packed, p, error);
+    if (packed->n_positions > 0) code = put_locked(frame, packed, p, error);
     pthread_mutex_unlock(&backend->upload_lock);
     if (p) give_piece(backend->ring, p);
     return code;

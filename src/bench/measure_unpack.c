@@ -1,10 +1,12 @@
-/* Packed patterns to counts on a device: once they are there, and on their way from pinned memory. */
+/* Packed patterns to counts on a device: once they are there, on their way from pinned memory, and from files. */
 #include <math.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/measure.h"
+#include "bench/measure_packed_file.h"
 #include "core/log.h"
 #include "hdf5/bslz4.h"
 #include "kernels/backend_bench.h"
@@ -231,10 +233,54 @@ static ps_code measure_from_host(unpack_case *c, const ps_bench_options *options
     return PS_OK;
 }
 
+/* --- from files --- */
+
+static ps_code put_file(unpack_case *c, const ps_bench_master *master, int n_threads, ps_bench_times *all, ps_bench_times *open,
+                        ps_error *error) {
+    double open_s = 0;
+    PS_TRY(renew_frame(c, NULL, error));
+    double begin_s = ps_seconds();
+    PS_TRY(ps_bench_master_put(master, c->frame, n_threads, &open_s, error));
+    PS_TRY(end_frame(c, NULL, error));
+    all->seconds[all->n++] = ps_seconds() - begin_s;
+    open->seconds[open->n++] = open_s;
+    return PS_OK;
+}
+
+static ps_code measure_file(unpack_case *c, const ps_bench_options *options, const ps_bench_master *master, int n_threads, bool counts_row,
+                            ps_bench_report *report, ps_error *error) {
+    ps_bench_times all = {0}, open = {0};
+    char name[96];
+    double worst = 0;
+    PS_TRY(put_file(c, master, n_threads, &all, &open, error));
+    PS_TRY(worst_mean(c, &worst, error));
+    PS_TRY(ps_bench_add_check(report, "means of packed patterns from files", worst, 0.0, error));
+    all.n = open.n = 0;
+    for (int i = 0; i < options->repeats && i < PS_BENCH_MOST_REPEATS; i++) PS_TRY(put_file(c, master, n_threads, &all, &open, error));
+    snprintf(name, sizeof name, "master in page cache to counts on the device, %d threads", n_threads);
+    add_row(c, report, counts_row ? "10" : "", name, &all, counts_row && !options->quick ? 100.0 : 0.0);
+    ps_bench_add_row(report, "", "  of that: opening, where chunks lie", &open, 0.0, 0.0);
+    return PS_OK;
+}
+
+/* With 1, 4 and all threads. */
+static ps_code measure_files(unpack_case *c, const ps_bench_options *options, ps_bench_report *report, ps_error *error) {
+    ps_bench_master *master = NULL;
+    int most = omp_get_max_threads() < 15 ? omp_get_max_threads() : 15; /* as ps_packed_put takes */
+    ps_code code = PS_OK;
+    PS_GO(ps_bench_master_write(&c->plan.desc, &c->packed, &master, error));
+    for (int n = 1; n <= 4 && n < most; n *= 4) PS_GO(measure_file(c, options, master, n, false, report, error));
+    PS_GO(measure_file(c, options, master, most, true, report, error));
+done:
+    ps_bench_master_remove(master);
+    return code;
+}
+
 static ps_code measure_all(unpack_case *c, const ps_bench_options *options, ps_bench_report *report, ps_error *error) {
     PS_TRY(measure_on_device(c, options, false, report, error));
     PS_TRY(measure_on_device(c, options, true, report, error));
-    return measure_from_host(c, options, report, error);
+    PS_TRY(measure_from_host(c, options, report, error));
+    return measure_files(c, options, report, error);
 }
 
 ps_code ps_bench_unpack(const ps_bench_options *options, ps_backend *backend, const ps_bench_problem *problem, ps_bench_report *report,
