@@ -97,7 +97,7 @@ ps_code ps_bench_master_put(const ps_bench_master *m, ps_frame *frame, int n_thr
     PS_GO(ps_packed_open(reader, &recording, why, error));
     if (!recording) PS_GO(PS_FAIL(error, PS_E_INTERNAL, "%s: is not read packed: %s", m->path, why));
     *open_s = ps_seconds() - begin_s;
-    PS_GO(ps_packed_put(recording, frame, n_threads, too_large, error));
+    PS_GO(ps_packed_put(recording, frame, n_threads, NULL, too_large, error));
     if (memchr(too_large, 1, (size_t)m->n_positions)) PS_GO(PS_FAIL(error, PS_E_INTERNAL, "a pattern fits into no room"));
 done:
     ps_packed_close(recording);

@@ -228,6 +228,7 @@ ps_code ps_packed_read(const ps_packed_recording *r, int64_t first, int64_t n, u
 typedef struct {
     const ps_packed_recording *recording;
     ps_frame *frame;
+    const ps_packed_watch *watch;
     uint8_t *too_large;
     int64_t next; /* position */
     ps_error failure;
@@ -241,11 +242,17 @@ typedef struct {
 
 enum { OWN_ROOM = 8 << 20, MOST_THREADS = 15 /* more do not read faster, and each holds a room */ };
 
+static bool may_go_on(putting *p) {
+    if (p->failure.code == PS_OK && p->watch && !p->watch->goes_on(p->watch->context))
+        PS_FAIL(&p->failure, PS_E_INTERRUPTED, "reading was stopped");
+    return p->failure.code == PS_OK;
+}
+
 /* The next patterns for a room; false: none are left, or somebody failed. */
 static bool claim(putting *p, size_t room_bytes, int64_t *first, int64_t *n) {
     *n = 0;
 #pragma omp critical(ps_packed_claim)
-    while (*n == 0 && p->next < p->recording->n_positions && p->failure.code == PS_OK) {
+    while (*n == 0 && may_go_on(p) && p->next < p->recording->n_positions) {
         *first = p->next;
         *n = ps_packed_fit(p->recording, p->next, room_bytes);
         if (*n == 0) p->too_large[p->next] = 1;
@@ -311,8 +318,9 @@ static void run_thread(putting *p) {
     free(t.patterns);
 }
 
-ps_code ps_packed_put(const ps_packed_recording *recording, ps_frame *frame, int n_threads, uint8_t *too_large, ps_error *error) {
-    putting p = {.recording = recording, .frame = frame, .too_large = too_large};
+ps_code ps_packed_put(const ps_packed_recording *recording, ps_frame *frame, int n_threads, const ps_packed_watch *watch,
+                      uint8_t *too_large, ps_error *error) {
+    putting p = {.recording = recording, .frame = frame, .watch = watch, .too_large = too_large};
     int threads = n_threads > 0 ? n_threads : omp_get_max_threads();
     memset(too_large, 0, (size_t)recording->n_positions);
 #pragma omp parallel num_threads(threads < MOST_THREADS ? threads : MOST_THREADS)

@@ -28,9 +28,16 @@ int64_t ps_packed_fit(const ps_packed_recording *recording, int64_t first, size_
 ps_code ps_packed_read(const ps_packed_recording *recording, int64_t first, int64_t n, uint8_t *room, ps_packed_pattern *patterns,
                        size_t *used, ps_error *error);
 
+/* Asked before each room is filled, by one thread at a time; false: PS_E_INTERRUPTED. */
+typedef struct {
+    bool (*goes_on)(void *context);
+    void *context;
+} ps_packed_watch;
+
 /* Puts all patterns into a frame whose unpacking has begun, read by n_threads threads (0: all of OpenMP's; 15 at most) into the rooms of
  * its backend, or into memory of their own. A pattern that fits into no room counts as refused: too_large: [positions] is set to 1 where
- * that is so. */
-ps_code ps_packed_put(const ps_packed_recording *recording, ps_frame *frame, int n_threads, uint8_t *too_large, ps_error *error);
+ * that is so. watch: NULL: nobody asks. */
+ps_code ps_packed_put(const ps_packed_recording *recording, ps_frame *frame, int n_threads, const ps_packed_watch *watch,
+                      uint8_t *too_large, ps_error *error);
 
 #endif

@@ -53,7 +53,7 @@ static void packed_files_give_the_readers_counts(void **state) {
         for (int i = 0; i < 3; i++) {
             REQUIRE_OK(ps_frame_create(t.run.system, PS_U16, &frame, &error));
             REQUIRE_OK(ps_frame_unpack_begin(frame, NULL, &error));
-            REQUIRE_OK(ps_packed_put(recording, frame, threads[i], too_large, &error));
+            REQUIRE_OK(ps_packed_put(recording, frame, threads[i], NULL, too_large, &error));
             REQUIRE_OK(ps_frame_unpack_end(frame, refused, &n_refused, NULL, &error));
             assert_int_equal(n_refused, 0);
             for (int64_t k = 0; k < t.p.n_positions; k++) assert_int_equal(too_large[k], 0);
@@ -86,7 +86,7 @@ static void a_file_that_shrinks_is_an_error(void **state) {
     assert_int_equal(truncate(in_folder("p 2.h5"), 3000), 0);
     REQUIRE_OK(ps_frame_create(t.run.system, PS_U16, &frame, &error));
     REQUIRE_OK(ps_frame_unpack_begin(frame, NULL, &error));
-    problem_require_refused(ps_packed_put(recording, frame, 4, too_large, &e), &e, PS_E_INPUT, "p 2.h5");
+    problem_require_refused(ps_packed_put(recording, frame, 4, NULL, too_large, &e), &e, PS_E_INPUT, "p 2.h5");
     ps_frame_destroy(frame);
     ps_packed_close(recording);
     ps_reader_close(reader);

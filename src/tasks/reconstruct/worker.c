@@ -12,6 +12,8 @@
 #include "cluster/watchdog.h"
 #include "core/log.h"
 #include "hdf5/lock.h"
+#include "input/packed_load.h"
+#include "plan/memory.h"
 #include "tasks/reconstruct/blame.h"
 #include "tasks/reconstruct/frame_solve.h"
 #include "tasks/reconstruct/odd_note.h"
@@ -46,6 +48,10 @@ typedef struct {
     int64_t frames_at_once; /* as planned, and fewer once an allocation has failed */
     int64_t ahead;          /* a place taken for the next batch; -1: none */
     int64_t loading;        /* the place the loader reads; -1: idle */
+    bool reads_packed;      /* recordings are handed to the backend as they are; once one cannot be, all are read as counts */
+    ps_loader_shape shape;
+    ps_pattern_tally *packed_tally; /* [positions] with reads_packed */
+    const ps_pattern_tally *tally;  /* of the recording put last */
 } worker;
 
 static int64_t group_of(const worker *w, int64_t work_item) {
@@ -182,7 +188,7 @@ static ps_code begin_loading(worker *w, int64_t work_item, const uint8_t *odd, p
 static ps_code read_ahead(worker *w, ps_error *error) {
     int64_t remaining;
     bool suspect = false;
-    if (tries_suspects(w)) return PS_OK;
+    if (tries_suspects(w) || w->reads_packed) return PS_OK;
     if (w->ahead < 0) {
         PS_TRY(ps_queue_remaining(w->work->queue, &remaining, error));
         if (remaining <= w->work->cluster->n_ranks) return PS_OK;
@@ -223,16 +229,52 @@ static ps_code note_invalid_values(const worker *w, item *it, const ps_plan *pla
     return PS_OK;
 }
 
-/* Counts into the system. */
-static ps_code put_recording(worker *w, item *it, ps_prepared_system *prepared, ps_error *error) {
+static ps_code renew_counts(const worker *w, item *it, ps_prepared_system *prepared, ps_error *error) {
     if (it->counts) ps_frame_destroy(it->counts);
     it->counts = NULL;
-    PS_TRY(ps_frame_create(prepared->system, w->work->run->dtype, &it->counts, error));
+    return ps_frame_create(prepared->system, w->work->run->dtype, &it->counts, error);
+}
+
+static bool goes_on(void *context) {
+    ps_watchdog_beat("read", (long)((const item *)context)->frame);
+    return !ps_stop_wanted();
+}
+
+/* The recording as it is packed; *is_taken false: it is to be read as counts. */
+static ps_code put_packed(worker *w, item *it, bool *is_taken, ps_error *error) {
+    ps_packed_outcome outcome;
+    ps_packed_request request = {.ops = w->work->ops,
+                                 .shape = &w->shape,
+                                 .source = w->work->run->series.items[it->frame].source,
+                                 .bad = w->work->run->groups[group_of(w, it->work_item)].bad,
+                                 .watch = {goes_on, it}};
+    *is_taken = false;
+    PS_TRY(ps_attempts_begin(w->work->attempts, it->frame, error));
+    ps_code code = ps_packed_load(&request, it->counts, w->packed_tally, &outcome, error);
+    it->seconds[PS_STAGE_READ] += outcome.seconds;
+    if (code == PS_E_INTERRUPTED) return PS_FAIL(error, code, "%s", ps_stop_reason());
+    PS_TRY(code);
+    *is_taken = outcome.is_taken;
+    if (!*is_taken) ps_log(PS_LOG_INFO, "frame %lld is unpacked on the host: %s", (long long)it->frame, outcome.why);
+    w->reads_packed = *is_taken;
+    w->tally = w->packed_tally;
+    it->found = outcome.found;
+    return PS_OK;
+}
+
+/* Counts into the system. */
+static ps_code put_recording(worker *w, item *it, ps_prepared_system *prepared, ps_error *error) {
+    bool is_taken = false, tries_packed = w->reads_packed && !it->odd;
+    PS_TRY(renew_counts(w, it, prepared, error));
+    if (tries_packed) PS_TRY(put_packed(w, it, &is_taken, error));
+    if (is_taken) return PS_OK;
+    if (tries_packed) PS_TRY(renew_counts(w, it, prepared, error));
     PS_TRY(begin_loading(w, it->work_item, it->odd, error));
     ps_code code = put_chunks(w, it, error);
     if (code != PS_OK) ps_loader_cancel(w->work->loader);
     it->seconds[PS_STAGE_READ] += ps_loader_seconds(w->work->loader);
     it->found = ps_loader_found(w->work->loader);
+    w->tally = ps_loader_tally(w->work->loader);
     w->loading = -1;
     return code;
 }
@@ -241,8 +283,7 @@ static ps_code put_recording(worker *w, item *it, ps_prepared_system *prepared, 
 static ps_code look_at_patterns(worker *w, item *it, ps_error *error) {
     const ps_run_plan *run = w->work->run;
     ps_odd_patterns found;
-    PS_TRY(ps_odd_patterns_find(ps_loader_tally(w->work->loader), run->scan_rows * run->scan_columns, it->found.n_pixels, run->scan_columns,
-                                &found, error));
+    PS_TRY(ps_odd_patterns_find(w->tally, run->scan_rows * run->scan_columns, it->found.n_pixels, run->scan_columns, &found, error));
     it->looked = true;
     it->seen.n_empty = found.n_empty;
     it->seen.n_marked_patterns = found.n_marked;
@@ -584,6 +625,16 @@ static ps_code work_loop(worker *w, ps_error *error) {
     return PS_OK;
 }
 
+/* Whether the backend may be handed recordings as they are. */
+static ps_code plan_packed(worker *w, ps_error *error) {
+    const ps_run_plan *run = w->work->run;
+    w->shape = ps_run_loader_shape(w->work->job, run);
+    w->reads_packed = ps_backend_unpacks(w->work->ops, PS_PACKED_BSLZ4, run->dtype, run->detector_rows * run->detector_columns);
+    if (!w->reads_packed) return PS_OK;
+    w->packed_tally = malloc((size_t)w->shape.n_positions * sizeof *w->packed_tally);
+    return w->packed_tally ? PS_OK : PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for tallies of patterns");
+}
+
 ps_code ps_work_through(const ps_work *work, ps_work_summary *summary, ps_error *error) {
     worker w = {.work = work, .summary = summary, .frames_at_once = work->frames_per_batch, .ahead = -1, .loading = -1};
     ps_error reason = {0};
@@ -593,6 +644,7 @@ ps_code ps_work_through(const ps_work *work, ps_work_summary *summary, ps_error 
     w.cache.two_systems = work->two_systems;
     if (work->cluster->rank == 0) w.progress = ps_progress_begin("reconstructing", work->n_work_items, 10);
     ps_code code = ps_frame_solver_create(work->job, work->run->image_rows, work->run->image_columns, &w.solver, &reason);
+    if (code == PS_OK) code = plan_packed(&w, &reason);
     if (code == PS_OK) code = work_loop(&w, &reason);
     ps_attempts_give_up(work->attempts, code != PS_E_DEVICE && code != PS_E_BACKEND && code != PS_E_MEMORY, &ignored);
     if (code != PS_OK) end_early(&w, code, &reason);
@@ -601,6 +653,7 @@ ps_code ps_work_through(const ps_work *work, ps_work_summary *summary, ps_error 
     ps_loader_cancel(work->loader);
     ps_progress_end(w.progress);
     ps_frame_solver_destroy(w.solver);
+    free(w.packed_tally);
     ps_system_cache_free(&w.cache);
     return code;
 }
