@@ -7,7 +7,7 @@
 #include "kernels/cuda/unpack.cuh"
 
 static const int64_t piece_patterns = 16384, piece_starts = 1 << 18;
-static const size_t piece_bytes_wanted = (size_t)8 << 20;
+static const size_t piece_bytes_wanted = (size_t)8 << 20, largest_pattern = (size_t)16 << 20;
 
 typedef struct {
     uint8_t *h_bytes;
@@ -53,8 +53,14 @@ static piece_layout lay_out(const ps_system_desc *desc, ps_dtype dtype) {
     return l;
 }
 
+/* Larger patterns would make a large ring, and few of them are many blocks. */
+static bool takes(ps_packing packing, ps_dtype dtype, int64_t n_pixels) {
+    (void)packing;
+    return ps_unpack_takes(dtype, n_pixels) && (size_t)n_pixels * ps_dtype_bytes(dtype) <= largest_pattern;
+}
+
 size_t ps_cuda_ring_bytes(const ps_system_desc *desc, ps_dtype dtype) {
-    if (ps_dtype_bytes(dtype) > 4 || desc->detector_rows * desc->detector_columns > INT32_MAX / 4) return 0;
+    if (!takes(PS_PACKED_BSLZ4, dtype, desc->detector_rows * desc->detector_columns)) return 0;
     return PS_CUDA_PIECES * lay_out(desc, dtype).d_bytes;
 }
 
@@ -136,11 +142,6 @@ static void give_piece(struct ps_cuda_ring *ring, piece *p) {
     p->is_taken = false;
     pthread_cond_broadcast(&ring->changed);
     pthread_mutex_unlock(&ring->lock);
-}
-
-static bool takes(ps_packing packing, ps_dtype dtype, int64_t n_pixels) {
-    (void)packing;
-    return ps_unpack_takes(dtype, n_pixels);
 }
 
 /* --- begin --- */
