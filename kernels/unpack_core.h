@@ -160,6 +160,12 @@ PS_UNPACK void ps_unpack_copy(const uint8_t *from, uint32_t n, uint8_t *to) {
 /* n bytes that repeat the `offset` bytes in front of `to`. */
 PS_UNPACK void ps_unpack_repeat(uint8_t *to, uint32_t offset, uint32_t n) {
     const uint8_t *pattern = to - offset;
+    if (n <= 32) { /* most matches of counts; without a quotient where the pattern is long enough */
+        PS_UNPACK_LANES(lane) {
+            if (lane < n) to[lane] = pattern[n <= offset ? lane : offset == 1 ? 0 : lane % offset];
+        }
+        return;
+    }
     uint32_t step = offset > 32 ? 32 : offset == 1 ? 0 : 32 % offset;
     PS_UNPACK_LANES(lane) {
         uint32_t at = offset > 31 ? lane : offset == 1 ? 0 : lane % offset;

@@ -228,11 +228,42 @@ static void tallies_are_those_of_the_values(void **unused) {
             }
 }
 
+/* What is chosen of the two sums of a packed pattern is what the counts' own tally says: bright, dark and marked ones, bad pixels. */
+static void chosen_tallies_are_those_of_counts(void **unused) {
+    (void)unused;
+    static const size_t lengths[] = {100, 1536, 3001, 9001, 36864};
+    for (size_t l = 0; l < 5; l++)
+        for (int kind = 0; kind < 4; kind++) {
+            size_t n = lengths[l];
+            uint16_t *counts = calloc(n, sizeof *counts), *back = malloc(n * sizeof *counts);
+            uint8_t *bad = calloc(n, 1), *looks = malloc(n);
+            int32_t *list = malloc(n * sizeof *list);
+            int64_t n_bad = 0;
+            if (kind > 0) fill_counts((uint8_t *)counts, n, 2, kind > 1);
+            if (kind == 3) memset(counts + n / 3, 0xff, n / 3 * sizeof *counts);
+            for (size_t i = 0; i < n; i += 1 + next_random() % 90) {
+                bad[i] = 1;
+                list[n_bad++] = (int32_t)i;
+            }
+            ps_pattern_tally expected, found;
+            ps_unpack_tally sums;
+            ps_patterns_tally(PS_U16, counts, 1, (int64_t)n, list, n_bad, &expected);
+            ps_patterns_looks((int64_t)n, bad, looks);
+            assert_true(ps_unpack_pattern(PS_PACKED_PLAIN, PS_U16, (int64_t)n, &(ps_unpack_rules){0, looks}, (uint8_t *)counts,
+                                          n * sizeof *counts, back, &sums));
+            found = ps_patterns_choose(sums.lit, sums.marked, (int64_t)n);
+            assert_int_equal(found.lit, expected.lit);
+            assert_int_equal(found.marked, expected.marked);
+            free(counts), free(back), free(bad), free(looks), free(list);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lz4_blocks_of_every_kind),         cmocka_unit_test(damaged_lz4_blocks_are_judged_alike),
-        cmocka_unit_test(patterns_of_every_type_and_size),  cmocka_unit_test(lz4_streams_and_plain_ones),
-        cmocka_unit_test(damaged_streams_are_judged_alike), cmocka_unit_test(tallies_are_those_of_the_values),
+        cmocka_unit_test(lz4_blocks_of_every_kind),           cmocka_unit_test(damaged_lz4_blocks_are_judged_alike),
+        cmocka_unit_test(patterns_of_every_type_and_size),    cmocka_unit_test(lz4_streams_and_plain_ones),
+        cmocka_unit_test(damaged_streams_are_judged_alike),   cmocka_unit_test(tallies_are_those_of_the_values),
+        cmocka_unit_test(chosen_tallies_are_those_of_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }
