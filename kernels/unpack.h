@@ -29,8 +29,8 @@ typedef struct {
 /* How counts are looked at on the way. */
 typedef struct {
     uint32_t limit;       /* counts at and above become the invalid-count value; 0: none. Unsigned types */
-    const uint8_t *looks; /* [detector pixels] sum of 1: in the first tally, 2: in the second; NULL: nothing is tallied. Where there is a
-                             tally all of a pattern is unpacked, else only blocks with active pixels */
+    const uint8_t *looks; /* [detector pixels] sum of 1: in the first tally, 2: in the second; NULL: nothing is tallied. Where there is
+                             a tally all of a pattern is unpacked, else only blocks with active pixels, and damage elsewhere is not found */
 } ps_unpack_rules;
 
 /* Of one pattern: over the pixels of the first and of the second tally of `looks`. As input/odd_patterns.h counts. */
