@@ -246,8 +246,8 @@ ps_code ps_frame_upload(ps_frame *frame, int64_t first_position, int64_t n_posit
 bool ps_backend_unpacks(const ps_backend_ops *ops, ps_packing packing, ps_dtype dtype, int64_t n_pixels);
 /* rules: copied; NULL: no limit, no tally. A limit is for unsigned types. Types of 8 bytes are refused. */
 ps_code ps_frame_unpack_begin(ps_frame *frame, const ps_unpack_rules *rules, ps_error *error);
-/* Memory of [bytes] from which packed patterns reach the device fastest; waits until some is free. Given back by the put whose bytes lie in
- * it, or by end. *room is NULL where any memory does as well. Any thread, several at once; all but one of them may be held. */
+/* Memory of [bytes] from which packed patterns reach the device fastest; waits until some is free. Given back by the put whose bytes begin
+ * there, or by end. *room is NULL where any memory does as well. Any thread, several at once; all but one of them may be held. */
 ps_code ps_frame_unpack_room(ps_frame *frame, uint8_t **room, size_t *bytes, ps_error *error);
 /* The bytes are free again on return unless they lie in a room, which no position at all gives back. One thread at a time. */
 ps_code ps_frame_unpack_put(ps_frame *frame, const ps_packed *packed, ps_error *error);
