@@ -1,5 +1,5 @@
-/* What stands between callers and backends: arguments are checked, defaults filled in, then the backend's operation is called. The order
- * of operations is watched here too: what is put, prepared and reduced. */
+/* The functions of kernels/backend.h: arguments are checked, defaults filled in, then the backend's operation is called. The order
+ * of operations is watched here too: what is uploaded, prepared and reduced. */
 #include "kernels/backend.h"
 
 #include <stdlib.h>
@@ -233,6 +233,15 @@ ps_code ps_frame_ssb(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f
     return frame->ops->ssb(frame, estimator, phase_f32, phase_f64, loss, error);
 }
 
+ps_code ps_frame_right_side_image(ps_frame *frame, float *image_f32, double *image_f64, ps_error *error) {
+    PS_CHECK_POINTER(frame);
+    PS_CHECK_HOST(frame->system->backend, image_f32);
+    PS_CHECK_HOST(frame->system->backend, image_f64);
+    PS_TRY(ps_check_enabled(frame->system, PS_METHOD_MF, error));
+    PS_TRY(ps_check_reduced(frame, error));
+    return frame->ops->right_side_image(frame, image_f32, image_f64, error);
+}
+
 ps_code ps_frame_data_norm(ps_frame *frame, double *data_norm, ps_error *error) {
     PS_CHECK_POINTER(frame);
     PS_CHECK_POINTER(data_norm);
@@ -277,7 +286,7 @@ ps_code ps_frame_get_right_side(ps_frame *frame, ps_methods method, int64_t freq
     PS_CHECK_HOST(frame->system->backend, right_side);
     PS_CHECK_HOST(frame->system->backend, data_norm);
     PS_TRY(ps_check_frequency(frame->system, frequency, error));
-    PS_TRY(ps_check_solvable(frame->system, method, error));
+    PS_TRY(ps_check_right_side(frame->system, method, error));
     PS_TRY(ps_check_reduced(frame, error));
     return frame->ops->get_right_side(frame, method, frequency, right_side, data_norm, error);
 }

@@ -35,7 +35,7 @@ typedef struct {
     double C_A[PS_N_ABERRATIONS];       /* C_nm */
     double angle_rad[PS_N_ABERRATIONS]; /* phi_nm, 0 where m = 0 */
     double thickness_A;
-    double tilt_rad[2];  /* sample tilt, scan frame */
+    double tilt_rad[2];  /* sample tilt, in the scan's axes */
     bool mirrored_probe; /* P(q-k) instead of P(k-q): reproduces published packages, for comparison only */
 } ps_probe;
 
@@ -62,7 +62,7 @@ typedef struct {
     double scan_step_A[2];
     int64_t n_active;               /* pixels whose aperture is not zero and that are not bad */
     const int32_t *active;          /* [n_active] detector_row * detector_columns + detector_column, ascending */
-    const double *k_row, *k_column; /* [n_active] 1/Angstrom, scan frame */
+    const double *k_row, *k_column; /* [n_active] 1/Angstrom, in the scan's axes */
     int64_t n_frequencies;
     const ps_frequency *frequencies; /* [n_frequencies] */
     int64_t n_aliases;
@@ -72,8 +72,13 @@ typedef struct {
     const double *prior_complex;           /* [n_aliases] prior(q) of the complex method, >= 1 */
 } ps_system_desc;
 
-enum { PS_METHOD_PHASE = 1, PS_METHOD_COMPLEX = 2, PS_METHOD_SSB = 4 }; /* bits; a ps_methods is their sum */
-enum { PS_METHODS_PREPARED = PS_METHOD_PHASE | PS_METHOD_COMPLEX, PS_METHODS_ALL = PS_METHODS_PREPARED | PS_METHOD_SSB };
+/* Bits; a ps_methods is their sum. mf is the matched filter: b of the phase method, for which no N is prepared. */
+enum { PS_METHOD_PHASE = 1, PS_METHOD_COMPLEX = 2, PS_METHOD_SSB = 4, PS_METHOD_MF = 8 };
+enum {
+    PS_METHODS_PREPARED = PS_METHOD_PHASE | PS_METHOD_COMPLEX,  /* need N */
+    PS_METHODS_RIGHT_SIDE = PS_METHODS_PREPARED | PS_METHOD_MF, /* a reduction leaves b of the phase unknowns */
+    PS_METHODS_ALL = PS_METHODS_RIGHT_SIDE | PS_METHOD_SSB
+};
 typedef unsigned ps_methods;
 typedef enum { PS_SSB_WAVE, PS_SSB_PHASE } ps_ssb_estimator;
 typedef struct {
@@ -152,9 +157,10 @@ typedef struct ps_backend_ops {
     ps_code (*solve)(ps_frame *frame, ps_methods method, int64_t n_strengths, const ps_strength *strengths, const ps_solution *solution,
                      ps_error *error); /* n_strengths > 0 */
     ps_code (*ssb)(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f32, double *phase_f64, double *loss, ps_error *error);
+    ps_code (*right_side_image)(ps_frame *frame, float *image_f32, double *image_f64, ps_error *error);
 
     /* --- optional: each has a default --- */
-    /* Default: summed from get_right_side's power of each frequency. */
+    /* Default: summed from get_right_side's data norm of each frequency. */
     ps_code (*frame_data_norm)(ps_frame *frame, double *data_norm, ps_error *error);
     /* Default: the mean of get_normal's diagonals. Neither pointer is NULL. */
     ps_code (*system_scales)(ps_system *system, ps_methods method, double *amplitude, double *phase, ps_error *error);
@@ -235,7 +241,8 @@ ps_code ps_system_scales(ps_system *system, ps_methods method, double *amplitude
 ps_code ps_frame_create(ps_system *system, ps_dtype dtype, ps_frame **frame, ps_error *error);
 void ps_frame_destroy(ps_frame *frame);
 /* counts: [n_positions, detector_rows, detector_columns] of the frame's dtype; positions count through the scan row by row. Each
- * position is put exactly once, in any order of chunks. The buffer is free again on return. One thread at a time puts into a frame. */
+ * position is uploaded exactly once, in any order of chunks. The buffer is free again on return. One thread at a time uploads into a frame.
+ */
 ps_code ps_frame_upload(ps_frame *frame, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error);
 
 /* Packed patterns instead of counts: begin, as many puts as wanted, end; each position is put once, packed or not. Between begin and end a
@@ -256,10 +263,10 @@ ps_code ps_frame_unpack_put(ps_frame *frame, const ps_packed *packed, ps_error *
  * patterns put packed and not refused; NULL: not wanted. After an error the frame is to be destroyed. */
 ps_code ps_frame_unpack_end(ps_frame *frame, uint8_t *refused, int64_t *n_refused, ps_unpack_tally *tally, ps_error *error);
 
-/* Once all positions are put. mean: [n_active] scan-mean counts of each active pixel; n_marked: [n_active] positions that held the
+/* Once all positions are uploaded. mean: [n_active] scan-mean counts of each active pixel; n_marked: [n_active] positions that held the
  * invalid-count value. Either may be NULL. */
 ps_code ps_frame_mean_counts(ps_frame *frame, double *mean, int64_t *n_marked, ps_error *error);
-/* g = FFT over scan / (positions * dose) (section 3), then b and power of the prepared methods and the SSB sums, for different frames
+/* g = FFT over scan / (positions * dose) (section 3), then b and data norm of phase, complex and mf and the SSB sums, for different frames
  * of one system; dose: [n_frames], > 0. The system must be prepared when it was created with phase or complex. */
 ps_code ps_frame_reduce(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error);
 /* method: PS_METHOD_PHASE or PS_METHOD_COMPLEX; strengths: [n_strengths]. The frame must be reduced. Section 5. */
@@ -267,6 +274,9 @@ ps_code ps_system_solve(ps_frame *frame, ps_methods method, int64_t n_strengths,
                         ps_error *error);
 /* phase: [scan_rows*U, scan_columns*U] rad, either or both pointers; loss: only PS_SSB_PHASE, may be NULL. Section 6. */
 ps_code ps_frame_ssb(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f32, double *phase_f64, double *loss, ps_error *error);
+/* Of a system created with PS_METHOD_MF: the image whose Fourier coefficients are b of the phase method, 0 at the scan's zero frequency and
+ * its aliases. image: [scan_rows*U, scan_columns*U], either or both pointers. */
+ps_code ps_frame_right_side_image(ps_frame *frame, float *image_f32, double *image_f64, ps_error *error);
 /* data_norm: sum over the full plane but zero of g^H W g. */
 ps_code ps_frame_data_norm(ps_frame *frame, double *data_norm, ps_error *error);
 
@@ -276,10 +286,11 @@ ps_code ps_system_get_transfer(ps_system *system, int64_t frequency, double *tra
 ps_code ps_system_get_normal(ps_system *system, ps_methods method, int64_t frequency, double *normal, ps_error *error);
 /* eigenvalues: [n_aliases] of prior^-1/2 N prior^-1/2, ascending */
 ps_code ps_system_get_eigenvalues(ps_system *system, int64_t frequency, double *eigenvalues, ps_error *error);
-/* right_side: [dim] complex; data_norm: g^H W g of the frequency, may be NULL */
+/* method: phase, complex or mf (the phase method's, of a system that need not be prepared); right_side: [dim] complex; data_norm: g^H W g
+ * of the frequency, may be NULL */
 ps_code ps_frame_get_right_side(ps_frame *frame, ps_methods method, int64_t frequency, double *right_side, double *data_norm,
                                 ps_error *error);
-/* spectrum: [n_active] complex, g(q, k) of the frequency; all positions must be put */
+/* spectrum: [n_active] complex, g(q, k) of the frequency; all positions must be uploaded */
 ps_code ps_frame_get_spectrum(ps_frame *frame, int64_t frequency, double dose, double *spectrum, ps_error *error);
 
 /* --- which backend --- */
@@ -290,6 +301,7 @@ typedef struct {
     const char *precision; /* "fast" or "reference"; NULL: "fast" */
     int node_rank, n_node_ranks;              /* ranks share the host's devices in turn; n_node_ranks 0: 1 */
     const char *where_name, *where_precision; /* in front of messages about them: "/compute/backend" */
+    bool needs_histograms;                    /* it must have ps_backend_ops.histogram */
 } ps_backend_request;
 
 /* true for "auto", names of the list, and those with a device's number where there are devices; built or not. */
@@ -299,9 +311,10 @@ void ps_backend_names(char *text, size_t bytes);
 /* Whether a backend of that name computes the precision, built or not. */
 bool ps_backend_computes(const char *name, const char *precision);
 /* The last usable line of the list for "auto", else the one of that name and precision. Sets ops, and of options the device and how many
- * ranks share it. PS_E_JOB: no such backend computes the precision; PS_E_BACKEND: not built here, or no such device. */
+ * ranks share it. PS_E_JOB: no such backend computes the precision; PS_E_BACKEND: not built here, no such device, or it lacks what is
+ * needed. */
 ps_code ps_backend_select(const ps_backend_request *request, const ps_backend_ops **ops, ps_backend_options *options, ps_error *error);
-/* Its table whether or not a device is there, which planning needs not; NULL: not built. */
+/* Its table whether or not a device is there, which planning needs not; NULL: not built, or it lacks what is needed. */
 const ps_backend_ops *ps_backend_built(const ps_backend_request *request);
 /* Lines "  NAME: what there is of it here", for people; malloc'd, NULL without memory. */
 char *ps_backend_list_text(void);

@@ -37,7 +37,7 @@ typedef struct ps_backend_bench_ops {
     ps_code (*unpack)(ps_frame *frame, const ps_packed *packed, double *seconds, ps_error *error);
 } ps_backend_bench_ops;
 
-/* Puts all positions of a uint16 frame, made on the device, in place of what it held. */
+/* Uploads all positions of a uint16 frame, made on the device, in place of what it held. */
 ps_code ps_bench_fill(ps_frame *frame, uint64_t seed, double *gather_s, ps_error *error);
 
 #ifdef __cplusplus

@@ -32,6 +32,7 @@ ps_code ps_check_operations(const ps_backend_ops *ops, ps_error *error) {
     CHECK(frame_reduce);
     CHECK(solve);
     CHECK(ssb);
+    CHECK(right_side_image);
     CHECK(get_transfer);
     CHECK(get_normal);
     CHECK(get_eigenvalues);
@@ -162,6 +163,7 @@ static const char *method_name(ps_methods method) {
     case PS_METHOD_PHASE: return "phase";
     case PS_METHOD_COMPLEX: return "complex";
     case PS_METHOD_SSB: return "ssb";
+    case PS_METHOD_MF: return "mf";
     default: return "unknown";
     }
 }
@@ -192,6 +194,12 @@ ps_code ps_check_enabled(const ps_system *system, ps_methods methods, ps_error *
 ps_code ps_check_solvable(const ps_system *system, ps_methods method, ps_error *error) {
     if (method != PS_METHOD_PHASE && method != PS_METHOD_COMPLEX)
         return PS_FAIL(error, PS_E_ARGUMENT, "method %u cannot be solved, expected phase or complex", method);
+    return ps_check_enabled(system, method, error);
+}
+
+ps_code ps_check_right_side(const ps_system *system, ps_methods method, ps_error *error) {
+    if (method != PS_METHOD_PHASE && method != PS_METHOD_COMPLEX && method != PS_METHOD_MF)
+        return PS_FAIL(error, PS_E_ARGUMENT, "method %u has no right side, expected phase, complex or mf", method);
     return ps_check_enabled(system, method, error);
 }
 
@@ -226,10 +234,10 @@ ps_code ps_check_frequency(const ps_system *system, int64_t frequency, ps_error 
 ps_code ps_check_positions(const ps_frame *frame, int64_t first, int64_t n, ps_error *error) {
     int64_t positions = frame->system->n_positions;
     if (first < 0 || n < 0 || first > positions || n > positions - first)
-        return PS_FAIL(error, PS_E_ARGUMENT, "%lld positions from %lld on put, expected some of 0 to %lld", (long long)n, (long long)first,
-                       (long long)positions - 1);
+        return PS_FAIL(error, PS_E_ARGUMENT, "%lld positions from %lld on uploaded, expected some of 0 to %lld", (long long)n,
+                       (long long)first, (long long)positions - 1);
     for (int64_t i = first; i < first + n; i++)
-        if (frame->is_put[i]) return PS_FAIL(error, PS_E_ARGUMENT, "position %lld put twice", (long long)i);
+        if (frame->is_put[i]) return PS_FAIL(error, PS_E_ARGUMENT, "position %lld uploaded twice", (long long)i);
     return PS_OK;
 }
 
@@ -237,7 +245,7 @@ ps_code ps_check_complete(const ps_frame *frame, ps_error *error) {
     int64_t positions = frame->system->n_positions;
     if (frame->unpacking) return PS_FAIL(error, PS_E_ARGUMENT, "the frame's patterns are still being unpacked");
     if (frame->n_put == positions) return PS_OK;
-    return PS_FAIL(error, PS_E_ARGUMENT, "%lld of %lld positions put", (long long)frame->n_put, (long long)positions);
+    return PS_FAIL(error, PS_E_ARGUMENT, "%lld of %lld positions uploaded", (long long)frame->n_put, (long long)positions);
 }
 
 ps_code ps_check_reduced(const ps_frame *frame, ps_error *error) {

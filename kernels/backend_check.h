@@ -24,11 +24,13 @@ ps_code ps_check_positive(const char *what, int64_t n, const double *values, ps_
 ps_code ps_check_enabled(const ps_system *system, ps_methods methods, ps_error *error);
 /* One of phase and complex, enabled. */
 ps_code ps_check_solvable(const ps_system *system, ps_methods method, ps_error *error);
+/* One of phase, complex and mf, enabled. */
+ps_code ps_check_right_side(const ps_system *system, ps_methods method, ps_error *error);
 ps_code ps_check_strengths(ps_methods method, int64_t n_strengths, const ps_strength *strengths, ps_error *error);
 ps_code ps_check_frequency(const ps_system *system, int64_t frequency, ps_error *error);
-/* Positions that a frame has and were not put before. */
+/* Positions that a frame has and were not uploaded before. */
 ps_code ps_check_positions(const ps_frame *frame, int64_t first, int64_t n, ps_error *error);
-ps_code ps_check_complete(const ps_frame *frame, ps_error *error); /* all positions are put */
+ps_code ps_check_complete(const ps_frame *frame, ps_error *error); /* all positions are uploaded */
 ps_code ps_check_reduced(const ps_frame *frame, ps_error *error);
 /* Different frames of one system, whose methods are prepared, complete, with their doses. */
 ps_code ps_check_batch(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error);

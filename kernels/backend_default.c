@@ -2,9 +2,10 @@
 
 #include <stdlib.h>
 
-/* A method that the system was created with, whose right side tells the data norm; a system for SSB alone has none. */
+/* A method that the system was created with, whose right side tells the data norm; 0: a system for SSB alone has none. */
 static ps_methods method_with_data_norm(const ps_system *system) {
-    return system->methods & PS_METHOD_PHASE ? PS_METHOD_PHASE : system->methods & PS_METHOD_COMPLEX;
+    ps_methods methods = system->methods & PS_METHODS_RIGHT_SIDE;
+    return methods & -methods;
 }
 
 ps_code ps_default_data_norm(ps_frame *frame, double *data_norm, ps_error *error) {
@@ -12,7 +13,7 @@ ps_code ps_default_data_norm(ps_frame *frame, double *data_norm, ps_error *error
     double right_side[4 * PS_MAX_ALIASES], one, sum = 0.0;
     ps_methods method = method_with_data_norm(system);
     if (!method)
-        return PS_FAIL(error, PS_E_ARGUMENT, "backend %s tells no power of a system without the phase and complex methods",
+        return PS_FAIL(error, PS_E_ARGUMENT, "backend %s has no data norm for a system without the phase, complex and mf methods",
                        frame->ops->name);
     for (int64_t i = 1; i < system->n_frequencies; i++) {
         PS_TRY(frame->ops->get_right_side(frame, method, i, right_side, &one, error));

@@ -36,16 +36,15 @@ bool ps_entries_know(const ps_backend_entries *list, const char *name) {
 }
 
 ps_name_list ps_entries_names(const ps_backend_entries *list, const char *precision, bool only_built) {
-    const ps_backend_entry *last = NULL;
+    const char *last = NULL;
     ps_name_list names;
     size_t bytes = sizeof names.text, used = (size_t)snprintf(names.text, bytes, "auto");
     for (int i = 0; i < list->n; i++) {
         const ps_backend_entry *entry = &list->entries[i];
         bool fits = (!precision || strcmp(entry->precision, precision) == 0) && (entry->ops || !only_built);
-        if (!fits || used >= bytes || (last && strcmp(entry->job_name, last->job_name) == 0)) continue;
-        last = entry;
-        used += (size_t)snprintf(names.text + used, bytes - used, entry->needs_device ? ", %s, %s:N (a device)" : ", %s", entry->job_name,
-                                 entry->job_name);
+        if (!fits || (last && strcmp(entry->job_name, last) == 0) || used >= bytes) continue;
+        last = entry->job_name;
+        used += (size_t)snprintf(names.text + used, bytes - used, entry->needs_device ? ", %s, %s:N (a device)" : ", %s", last, last);
     }
     return names;
 }

@@ -35,13 +35,19 @@ static bool is_usable(const ps_backend_entry *entry) {
     return ps_backend_entry_devices(entry, &count, &ignored) == PS_OK && count > 0;
 }
 
+static bool has_needed(const ps_backend_entry *entry, const ps_backend_request *request) {
+    return !request->needs_histograms || !entry->ops || entry->ops->histogram;
+}
+
 /* The line that the request means; NULL: none. *device: the number in the name, -1: none. */
 static const ps_backend_entry *find(const ps_backend_entries *list, const ps_backend_request *request, int *device) {
     *device = -1;
     for (int i = list->n - 1; i >= 0; i--) {
         const ps_backend_entry *entry = &list->entries[i];
         if (strcmp(entry->precision, precision_of(request)) != 0) continue;
-        if (ps_name_is_auto(request->name) ? is_usable(entry) : ps_entry_is_named(entry, request->name, device)) return entry;
+        if (ps_name_is_auto(request->name) ? is_usable(entry) && has_needed(entry, request)
+                                           : ps_entry_is_named(entry, request->name, device))
+            return entry;
     }
     return NULL;
 }
@@ -51,6 +57,11 @@ static ps_code refuse(const ps_backend_entries *list, const ps_backend_request *
     if (!ps_entries_know(list, request->name))
         return PS_FAIL(error, PS_E_ARGUMENT, "%s: found '%s', expected one of: %s", request->where_name, name,
                        ps_entries_names(list, NULL, false).text);
+    ps_backend_request anything = *request;
+    int ignored;
+    anything.needs_histograms = false;
+    if (find(list, &anything, &ignored))
+        return PS_FAIL(error, PS_E_BACKEND, "%s: no backend that can be used here makes histograms", request->where_name);
     return PS_FAIL(error, PS_E_JOB, "%s: found %s, which backend %s does not compute, expected one of the backends: %s",
                    request->where_precision, precision, name, ps_entries_names(list, precision, true).text);
 }
@@ -78,6 +89,7 @@ ps_code ps_backend_select_from(const ps_backend_entries *list, const ps_backend_
     if (!entry->ops)
         return PS_FAIL(error, PS_E_BACKEND, "%s: found %s, but this program was built without %s, expected one of: %s", request->where_name,
                        request->name, entry->name, ps_entries_names(list, precision_of(request), true).text);
+    if (!has_needed(entry, request)) return PS_FAIL(error, PS_E_BACKEND, "%s: %s makes no histograms", request->where_name, entry->name);
     if (entry->needs_device) PS_TRY(choose_device(request, entry, number, options, error));
     *ops = entry->ops;
     return PS_OK;
@@ -90,7 +102,7 @@ ps_code ps_backend_select(const ps_backend_request *request, const ps_backend_op
 const ps_backend_ops *ps_backend_built(const ps_backend_request *request) {
     int ignored;
     const ps_backend_entry *entry = find(&all, request, &ignored);
-    return entry ? entry->ops : NULL;
+    return entry && has_needed(entry, request) ? entry->ops : NULL;
 }
 
 /* --- for people --- */

@@ -1,4 +1,5 @@
-/* What stands between callers and the histogram backends: checks, defaults, dispatch, and putting frames that lie anywhere. */
+/* The functions of kernels/histogram.h: they check arguments, fill in defaults, call the backend, and upload patterns from any host memory.
+ */
 #include "kernels/histogram.h"
 
 #include <math.h>
@@ -39,7 +40,7 @@ static ps_code check_numbers(const ps_histogram_desc *desc, ps_error *error) {
         return PS_FAIL(error, PS_E_ARGUMENT, "histogram: %lld pixels, expected 1 to %d", (long long)desc->n_pixels,
                        PS_HISTOGRAM_MAX_PIXELS);
     if (desc->frames_per_batch < 0 || desc->frames_per_batch > PS_HISTOGRAM_MAX_BATCH)
-        return PS_FAIL(error, PS_E_ARGUMENT, "histogram: batches of %lld frames, expected 0 (chosen) to %d",
+        return PS_FAIL(error, PS_E_ARGUMENT, "histogram: batches of %lld patterns, expected 0 (chosen) to %d",
                        (long long)desc->frames_per_batch, PS_HISTOGRAM_MAX_BATCH);
     if (desc->n_segments < 1)
         return PS_FAIL(error, PS_E_ARGUMENT, "histogram: %lld segments, expected at least 1", (long long)desc->n_segments);
@@ -47,7 +48,7 @@ static ps_code check_numbers(const ps_histogram_desc *desc, ps_error *error) {
     if ((unsigned)desc->kernel > PS_HISTOGRAM_BIN_MAJOR)
         return PS_FAIL(error, PS_E_ARGUMENT, "histogram: unknown kernel %d", (int)desc->kernel);
     if (desc->spill_frames < 0 || desc->n_threads < 0 || desc->device < 0)
-        return PS_FAIL(error, PS_E_ARGUMENT, "histogram: %lld frames to a spill, %d threads, device %d, expected 0 or more",
+        return PS_FAIL(error, PS_E_ARGUMENT, "histogram: %lld patterns to a spill, %d threads, device %d, expected 0 or more",
                        (long long)desc->spill_frames, desc->n_threads, desc->device);
     return PS_OK;
 }
@@ -97,7 +98,7 @@ ps_code ps_histogram_stage(ps_histogram *histogram, void **frames, int64_t *capa
 ps_code ps_histogram_commit(ps_histogram *histogram, int64_t n_frames, int64_t segment, ps_error *error) {
     PS_TRY(check_pointer(histogram, "the histogram", error));
     if (n_frames < 0 || n_frames > histogram->staged || segment < 0 || segment >= histogram->n_segments)
-        return PS_FAIL(error, PS_E_ARGUMENT, "histogram: commit of %lld frames of at most %lld to segment %lld of %lld",
+        return PS_FAIL(error, PS_E_ARGUMENT, "histogram: commit of %lld patterns of at most %lld to segment %lld of %lld",
                        (long long)n_frames, (long long)histogram->staged, (long long)segment, (long long)histogram->n_segments);
     histogram->staged = 0;
     return histogram->ops->commit(histogram, n_frames, segment, error);
@@ -107,10 +108,10 @@ ps_code ps_histogram_put(ps_histogram *histogram, int64_t n_pixels, ps_dtype dty
                          ps_error *error) {
     PS_TRY(check_pointer(histogram, "the histogram", error));
     if (n_pixels != histogram->n_pixels || dtype != histogram->dtype || n_frames < 0)
-        return PS_FAIL(error, PS_E_ARGUMENT, "histogram: %lld frames of %lld pixels %s put, expected 0 or more of %lld pixels %s",
+        return PS_FAIL(error, PS_E_ARGUMENT, "histogram: %lld patterns of %lld pixels %s uploaded, expected 0 or more of %lld pixels %s",
                        (long long)n_frames, (long long)n_pixels, ps_dtype_name(dtype), (long long)histogram->n_pixels,
                        ps_dtype_name(histogram->dtype));
-    if (n_frames > 0) PS_TRY(check_pointer(frames, "an array of frames", error));
+    if (n_frames > 0) PS_TRY(check_pointer(frames, "an array of patterns", error));
     size_t frame_bytes = (size_t)n_pixels * ps_dtype_bytes(dtype);
     for (int64_t done = 0; done < n_frames;) {
         void *buffer;

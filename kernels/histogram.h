@@ -1,4 +1,4 @@
-/* Per-pixel histograms: one histogram of counts for every detector pixel, over as many detector frames as are put in. The functions at the
+/* Per-pixel histograms: one histogram of counts for every detector pixel, over as many patterns as are uploaded. The functions at the
  * end are for callers: they check arguments once, for all backends, and call the backend's table, which ps_backend_ops.histogram names.
  *
  * Rank-local: no MPI and no files on this side. Data flows
@@ -7,9 +7,9 @@
  *
  * What is counted where is said once, by the map, and every backend keeps to it exactly: value v (after centring) is in bin i when
  * edges[i] <= v < edges[i+1], the last bin closed on the right, with the edges numpy.histogram computes for the same arguments.
- * All sums are integers, so results depend neither on the backend nor on batches, threads or the order of frames.
+ * All sums are integers, so results depend neither on the backend nor on batches, threads or the order of patterns.
  *
- * "Frame" means one detector frame [n_pixels] on this page. docs/histogram.md. */
+ * Names with "frame" (n_frames, frame_bytes) count patterns [n_pixels] here. docs/histogram.md. */
 #ifndef PS_KERNELS_HISTOGRAM_H
 #define PS_KERNELS_HISTOGRAM_H
 
@@ -26,7 +26,7 @@ extern "C" {
 
 /* Slots of a pixel: its bins, then what fell outside them. */
 enum { PS_SLOT_UNDERFLOW = 0, PS_SLOT_OVERFLOW = 1, PS_SLOT_NONFINITE = 2, PS_EXTRA_SLOTS = 3 };
-/* Limits: bins of one pixel, pixels of one histogram (larger detectors are done in bands), frames of one batch (16-bit counters). */
+/* Limits: bins of one pixel, pixels of one histogram (larger detectors are done in bands), patterns of one batch (16-bit counters). */
 enum { PS_HISTOGRAM_MAX_BINS = 1 << 28, PS_HISTOGRAM_MAX_PIXELS = 1 << 24, PS_HISTOGRAM_MAX_BATCH = 65535 };
 
 /* Devices count small integers in cells that one multiply finds: with e = v + cell_bias clamped to 0 ... cell_last, and one less from
@@ -68,7 +68,7 @@ int64_t ps_histogram_slot(const ps_histogram_map *map, double value);
 int64_t ps_histogram_quantum(const ps_histogram_map *map, double value);
 
 typedef enum {
-    PS_HISTOGRAM_SHARED,      /* counters of a few pixels in shared memory, frames read once: the fast one */
+    PS_HISTOGRAM_SHARED,      /* counters of a few pixels in shared memory, patterns read once: the fast one */
     PS_HISTOGRAM_PIXEL_MAJOR, /* one global increment per value, accumulator [pixel, slot] */
     PS_HISTOGRAM_BIN_MAJOR    /* one global increment per value, accumulator [slot, pixel] */
 } ps_histogram_kernel;
@@ -81,9 +81,9 @@ typedef struct {
     double saturation;          /* finite values >= this, before centring, are counted as saturated; INFINITY: none */
     int64_t n_segments;         /* >= 1: recordings whose totals are kept apart */
     int64_t frames_per_batch;   /* 0: chosen by the backend; at most PS_HISTOGRAM_MAX_BATCH */
-    ps_histogram_kernel kernel; /* cuda only: cpu backends count one pixel's frames after another's */
+    ps_histogram_kernel kernel; /* cuda only: cpu backends count one pixel's patterns after another's */
     bool counts_only;           /* no moments, no totals: for timing */
-    int64_t spill_frames;       /* frames after which 32-bit counters are added to 64-bit ones; 0: 2^32 - 1. For tests */
+    int64_t spill_frames;       /* patterns after which 32-bit counters are added to 64-bit ones; 0: 2^32 - 1. For tests */
     int device, n_threads;      /* as ps_backend_options */
     size_t memory_budget_bytes; /* of the device (cuda) or the process (cpu); 0: what is there */
 } ps_histogram_desc;
@@ -131,7 +131,7 @@ struct ps_histogram {
     const ps_histogram_ops *ops;
     int64_t n_pixels, n_segments;
     ps_dtype dtype;
-    int64_t staged; /* frames of the buffer that stage gave last; 0: none is out */
+    int64_t staged; /* patterns of the buffer that stage gave last; 0: none is out */
 };
 
 extern const ps_histogram_ops ps_histogram_cpu_reference; /* plain: every value through ps_histogram_slot */
@@ -140,9 +140,9 @@ extern const ps_histogram_ops ps_histogram_cuda; /* defined only where it is bui
 
 /* --- for callers: an argument that is not as stated is PS_E_ARGUMENT, and nothing has happened --- */
 
-/* Bytes on the device (cuda) or in the process (cpu) for desc with batches of at least one frame; touches no device. */
+/* Bytes on the device (cuda) or in the process (cpu) for desc with batches of at least one pattern; touches no device. */
 size_t ps_histogram_minimum_bytes(const ps_histogram_ops *ops, const ps_histogram_desc *desc, const ps_histogram_map *map);
-/* Bytes of the process that detector frames take where the budget leaves room; of cuda, whose frames are on the device, 0. */
+/* Bytes of the process that patterns take where the budget leaves room; of cuda, whose patterns are on the device, 0. */
 size_t ps_histogram_frame_bytes(const ps_histogram_ops *ops, const ps_histogram_desc *desc, const ps_histogram_map *map);
 /* map: borrowed until destroy. PS_E_MEMORY when the budget is too small, with both numbers. */
 ps_code ps_histogram_create(const ps_histogram_ops *ops, const ps_histogram_desc *desc, const ps_histogram_map *map,
@@ -152,10 +152,10 @@ void ps_histogram_destroy(ps_histogram *histogram); /* NULL is allowed */
 ps_code ps_histogram_stage(ps_histogram *histogram, void **frames, int64_t *capacity, ps_error *error);
 /* Counts the first n_frames of the buffer that stage gave last, for `segment`. cuda returns before that is done. */
 ps_code ps_histogram_commit(ps_histogram *histogram, int64_t n_frames, int64_t segment, ps_error *error);
-/* Stages, copies and commits frames [n_frames, n_pixels] that lie anywhere. n_pixels, dtype: the histogram's. */
+/* Stages, copies and commits patterns [n_frames, n_pixels] that lie anywhere. n_pixels, dtype: the histogram's. */
 ps_code ps_histogram_put(ps_histogram *histogram, int64_t n_pixels, ps_dtype dtype, int64_t n_frames, const void *frames, int64_t segment,
                          ps_error *error);
-/* Waits for everything committed; what follows may be asked for then, and more frames may be committed after it. */
+/* Waits for everything committed; what follows may be asked for then, and more patterns may be committed after it. */
 ps_code ps_histogram_finish(ps_histogram *histogram, ps_error *error);
 /* counts: [n_pixels, n_bins], outside: [n_pixels, PS_EXTRA_SLOTS] of pixels first_pixel ...; either may be NULL. */
 ps_code ps_histogram_read(ps_histogram *histogram, int64_t first_pixel, int64_t n_pixels, uint64_t *counts, uint64_t *outside,

@@ -1,195 +1,342 @@
 #!/usr/bin/env python3
-"""The include graph of src/ and kernels/: checks it, counts it, draws it.
+"""The graph of includes and of use in src/ and kernels/: checks it, counts it, draws it.
 
-usage: include_graph.py            exit status 1 when an include runs upwards, or files include each other in a circle
-       include_graph.py --counts   a table of folders: files, lines, the folders each includes
-       include_graph.py --svg FILE the folders as boxes, the way of the data, and how many includes run between them
+usage: include_graph.py [--root DIR]             the check: exit status 1 when a rule below is broken
+       include_graph.py [--root DIR] --counts    a table of folders: files, lines, and how many files each folder includes of which others
+       include_graph.py [--root DIR] --svg FILE  draws the folders and the way of the data
+       include_graph.py [--root DIR] --svg-check FILE   exit status 1 when FILE is not what --svg would write
 
-A unit is NAME.c with NAME.h. Folders stand below in their order, lowest first: a unit may include units of its own folder and of folders
-that stand before it, and no units may include each other, directly or by way of others."""
+The rules:
+1. A folder knows the folders that its line in FOLDERS allows, all of which stand below it. Knowing is including a header of a folder, and
+   calling a function that is defined there, whether or not a header says so. A folder without a line is refused.
+2. No file includes itself by way of others. Headers and sources are files of their own here: measure.c may include measure_internal.h,
+   which includes measure.h, for that is no circle; two headers that include each other are one.
+3. No units need each other's functions, directly or by way of others. A unit is NAME.c (or .cu) with NAME.h (or .cuh), and needs the unit
+   that defines a name (ps_..., a function or a table) which its functions or tables mention, by way of macros too. Where a function is declared does not
+   matter: two sources that call each other are a circle also when one internal header declares what both define.
+Types may be shared freely as long as rules 1 and 2 hold."""
+import argparse
 import collections
 import html
 import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-# folder, what it is for, and other folders than all the lower ones that it must not touch
-ORDER = [
-    ("core", "errors, log, text, JSON, types"),
-    ("kernels", "number crunching behind one table of operations; no MPI, no files"),
-    ("hdf5", "the HDF5 library's lock, datasets, chunks, filters"),
-    ("cluster", "ranks, the queue of frames, stopping, what a node gives"),
-    ("optics", "optics files, aberrations, the disc, pixels and frequencies"),
-    ("method", "one file a method behind one table"),
-    ("job", "job files"),
-    ("input", "recordings: formats, adapters, series, the reading thread"),
-    ("plan", "from a job to what will be done"),
-    ("store", "the output file"),
-    ("report", "pictures, plots, pages"),
-    ("tasks", "one folder a task behind one table"),
-    ("bench", "measuring the kernels"),
-    ("cli", "the commands"),
+# Folder, what it is for, and the folders it may know; lowest first.
+FOLDERS = [
+    ("core", "errors, log, text, JSON, types", ""),
+    ("kernels", "number crunching behind one table of operations; no MPI, no files", "core"),
+    ("hdf5", "the library's lock, datasets, chunks, filters", "core"),
+    ("cluster", "ranks, the queue of frames, stopping, what a node gives", "core hdf5"),
+    ("optics", "optics files, aberrations, the disc, pixels and frequencies", "core kernels"),
+    ("method", "one file a method behind one table", "core kernels optics"),
+    ("job", "job files", "core kernels optics method"),
+    ("input", "recordings: formats, adapters, series, the reading threads, packed patterns to a backend", "core kernels hdf5 optics"),
+    ("store", "the output file", "core kernels hdf5 cluster optics method job input"),
+    ("plan", "from a job to what will be done", "core kernels cluster optics method job input store"),
+    ("report", "pictures, plots, pages", "core hdf5 method store"),
+    ("tasks", "one folder a task behind one table", "core kernels hdf5 cluster optics method job input store plan report"),
+    ("bench", "measuring the kernels", "core kernels hdf5 optics method input tasks"),
+    ("cli", "the commands", "core kernels hdf5 cluster optics method job input store plan report tasks bench"),
 ]
-LEVEL = {name: level for level, (name, _) in enumerate(ORDER)}
-# kernels and files below it in the list know nothing of files and ranks.
-FORBIDDEN = {"kernels": {"hdf5", "cluster"}, "optics": {"hdf5", "cluster"}, "method": {"hdf5", "cluster"}, "job": {"cluster"}}
+LEVEL = {name: level for level, (name, _, _) in enumerate(FOLDERS)}
+ALLOWED = {name: set(known.split()) for name, _, known in FOLDERS}
+# The way of the data through a reconstruction: what is handed on, and the folder that makes it of what it is handed.
+WAY = [("job file", None), ("job", "job"), ("run plan", "plan"), ("counts", "input"), ("g, b, images", "kernels"), ("output file", "store"),
+       ("pictures", "report")]
+SOURCES, HEADERS = {".c", ".cu"}, {".h", ".cuh", ".inc"}
+NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 
 
-def sources():
-    for top in ("src", "kernels"):
-        for path in sorted((ROOT / top).rglob("*")):
-            if path.suffix in (".c", ".h", ".cu", ".cuh"):
-                yield path
+class Tree:
+    """The files of a source tree, by their paths from its root."""
+
+    def __init__(self, root):
+        self.root = root
+        self.text = {}
+        for top in ("src", "kernels"):
+            for path in sorted((root / top).rglob("*")):
+                if path.suffix in SOURCES | HEADERS:
+                    self.text[path.relative_to(root).as_posix()] = path.read_text(encoding="utf-8")
+        self.includes = {file: dict(self.find_includes(file)) for file in self.text}
+        self.uses = self.find_uses()
+
+    def find_includes(self, file):
+        """Pairs of an included file of the tree and the line."""
+        beside = file.rpartition("/")[0]
+        for number, line in enumerate(self.text[file].splitlines(), 1):
+            found = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+            for folder in ("src/", "", beside + "/") if found else ():
+                if folder + found.group(1) in self.text:
+                    yield folder + found.group(1), number
+                    break
+
+    def find_uses(self):
+        """{unit: {unit whose name it mentions: that name}}"""
+        defined, mentioned, macros = collections.defaultdict(set), {}, {}
+        for file, text in self.text.items():
+            names, mentioned[file] = names_of(text, pathlib.Path(file).suffix in HEADERS, macros)
+            for name in names:
+                defined[name].add(unit_of(file))
+        uses = {unit_of(file): {} for file in self.text}
+        for file, names in mentioned.items():
+            here = unit_of(file)
+            for name in sorted(expand(names, macros)):
+                for other in defined.get(name, ()):
+                    if here not in defined[name]:
+                        uses[here].setdefault(other, name)
+        return uses
 
 
-def unit_of(path):
-    relative = path.relative_to(ROOT)
-    parts = relative.parts[1:] if relative.parts[0] == "src" else relative.parts
-    return "/".join(parts[:-1] + (relative.stem,))
+def expand(names, macros):
+    """The names that are mentioned once macros are replaced by what they stand for: the file that uses a macro does the mentioning."""
+    found, left = set(), list(names)
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += macros.get(name, ())
+    return found
 
 
-def folder_of(unit):
-    return unit.split("/")[0] if "/" in unit else ""
+def names_of(text, is_header, macros):
+    """The public names (ps_...) that a file defines, and all that its functions and tables mention; fills macros {name: names in it}
+    with what it defines for others. Static functions of a source are nobody else's; those of a header are its own."""
+    defined, mentioned, code = set(), set(), []
+    for line in NOT_CODE.sub(lambda found: "" if found.group(0)[0] == "/" else '""', text.replace("\\\n", " ")).splitlines():
+        macro = re.match(r"\s*#\s*define\s+(\w+)(?:\([^)]*\))?(.*)", line)
+        if macro:
+            names = set(re.findall(r"\b[A-Za-z_]\w*", macro.group(2)))
+            is_local = not is_header or re.search(rf"#\s*undef\s+{macro.group(1)}\b", text)
+            (mentioned if is_local else macros.setdefault(macro.group(1), set())).update(names)
+        elif not line.lstrip().startswith("#"):
+            code.append(line)
+    depth, head = 0, []  # head: what stands before the brace or semicolon on the outermost level
+    for token in re.findall(r"\w+|[^\s\w]", "\n".join(code)):
+        if token == "{":
+            if depth == 0 and head[:1] == ["extern"] and "(" not in head:
+                head = []  # extern "C" {
+                continue
+            if depth == 0:
+                defined |= defined_name(head, is_header)
+            depth += 1
+        elif token == "}":
+            depth = max(depth - 1, 0)
+            if depth == 0 and "=" not in head:
+                head = []
+        elif token == ";" and depth == 0:
+            if "=" in head:
+                defined |= defined_name(head, is_header)
+            head = []
+        elif depth == 0:
+            if "=" in head or token.isupper():  # a table's entries; a macro that makes functions
+                mentioned.add(token)
+            head.append(token)
+        else:
+            mentioned.add(token)
+    return defined, mentioned - defined
 
 
-def read_graph():
-    """{unit: {unit included: "file:line"}}, {folder: [lines]}"""
-    graph, lines = collections.defaultdict(dict), collections.defaultdict(list)
-    units = {}
-    for path in sources():
-        units.setdefault(unit_of(path), []).append(path)
-    for unit, paths in units.items():
-        graph[unit]
-        for path in paths:
-            text = path.read_text(encoding="utf-8")
-            lines[folder_of(unit)].append(text.count("\n"))
-            for number, line in enumerate(text.splitlines(), 1):
-                found = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
-                if not found:
-                    continue
-                other = re.sub(r"\.(h|cuh|c|cu|inc)$", "", found.group(1))
-                if other in units and other != unit:
-                    graph[unit].setdefault(other, f"{path.relative_to(ROOT)}:{number}")
-    return graph, lines
+def defined_name(head, is_header):
+    """The name that a definition's head gives: before "(" of a function, before "=" or "[" of a table."""
+    if "typedef" in head or ("static" in head and not is_header):
+        return set()
+    stop = next((i for i, token in enumerate(head) if token in "(=[" and i > 0 and head[i - 1].startswith("ps_")), None)
+    return {head[stop - 1]} if stop else set()
 
 
-def upward_includes(graph):
-    for unit, others in sorted(graph.items()):
-        here = folder_of(unit)
-        if not here:
-            continue  # main.c stands above all
-        if here not in LEVEL:
-            yield f"src/{here}: a folder that is not in the list"
-            continue
-        for other, where in sorted(others.items()):
-            there = folder_of(other)
-            if there not in LEVEL:
-                yield f"{where}: {other} stands in no listed folder"
-            elif LEVEL[there] > LEVEL[here]:
-                yield f"{where}: {here} includes {other}, which stands above it"
-            elif there in FORBIDDEN.get(here, ()):
-                yield f"{where}: {here} must not know {there}"
+def unit_of(file):
+    return re.sub(r"^src/", "", file).rpartition(".")[0]
+
+
+def folder_of(file_or_unit):
+    path = re.sub(r"^src/", "", file_or_unit)
+    return path.split("/")[0] if "/" in path else ""
+
+
+def folder_faults(tree):
+    for here in sorted({folder_of(file) for file in tree.text} - {""} - LEVEL.keys()):
+        yield f"{here}: a folder that is not in the list"
+    known = collections.defaultdict(dict)  # (from, to): one place
+    for file, others in tree.includes.items():
+        for other, line in others.items():
+            known[folder_of(file), folder_of(other)].setdefault(f"{file}:{line} includes {other}", unit_of(other))
+    for unit, others in tree.uses.items():
+        for other, name in others.items():
+            if other not in known[folder_of(unit), folder_of(other)].values():
+                known[folder_of(unit), folder_of(other)].setdefault(f"{unit} uses {name} of {other}", other)
+    for (here, there), places in sorted(known.items()):
+        if here not in LEVEL or here == there or there in ALLOWED[here]:
+            continue  # main.c, in no folder, stands above all
+        why = "which stands above it" if LEVEL.get(there, len(FOLDERS)) > LEVEL[here] else "which it must not know"
+        for place in sorted(places):
+            yield f"{place}: {here} knows {there}, {why}"
 
 
 def circles(graph):
-    """Strongly connected units, by Tarjan's walk."""
+    """Strongly connected nodes, by Tarjan's walk."""
     index, low, stack, on_stack = {}, {}, [], set()
     found = []
 
-    def walk(unit):
-        index[unit] = low[unit] = len(index)
-        stack.append(unit)
-        on_stack.add(unit)
-        for other in graph[unit]:
+    def walk(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        on_stack.add(node)
+        for other in graph[node]:
             if other not in index:
                 walk(other)
-                low[unit] = min(low[unit], low[other])
+                low[node] = min(low[node], low[other])
             elif other in on_stack:
-                low[unit] = min(low[unit], index[other])
-        if low[unit] == index[unit]:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
             part = []
             while True:
                 part.append(stack.pop())
                 on_stack.discard(part[-1])
-                if part[-1] == unit:
+                if part[-1] == node:
                     break
-            if len(part) > 1:
+            if len(part) > 1 or node in graph[node]:
                 found.append(sorted(part))
 
     sys.setrecursionlimit(10000)
-    for unit in sorted(graph):
-        if unit not in index:
-            walk(unit)
+    for node in sorted(graph):
+        if node not in index:
+            walk(node)
     return sorted(found)
 
 
-def count_edges(graph):
+def faults(tree):
+    yield from folder_faults(tree)
+    for part in circles(tree.includes):
+        yield "files include each other in a circle: " + ", ".join(part)
+    for part in circles(tree.uses):
+        inside = [f"{unit} uses {name} of {other}" for unit in part for other, name in sorted(tree.uses[unit].items()) if other in part]
+        yield "units need each other's functions:\n    " + "\n    ".join(inside)
+
+
+def count_edges(tree):
+    """{(folder, folder it includes): files of the first that include files of the second, counted in pairs}"""
     edges = collections.Counter()
-    for unit, others in graph.items():
+    for file, others in tree.includes.items():
         for other in others:
-            if folder_of(unit) != folder_of(other):
-                edges[folder_of(unit), folder_of(other)] += 1
+            if folder_of(file) and folder_of(file) != folder_of(other):
+                edges[folder_of(file), folder_of(other)] += 1
     return edges
 
 
-def print_counts(graph, lines):
-    edges = count_edges(graph)
-    print(f"{'folder':8} {'files':>5} {'lines':>6}  includes (units)")
-    for name, _ in ORDER:
-        below = ", ".join(f"{other} {edges[name, other]}" for other, _ in ORDER if edges[name, other])
-        print(f"{name:8} {len(lines[name]):5} {sum(lines[name]):6}  {below}")
+def print_counts(tree):
+    edges = count_edges(tree)
+    print(f"{'folder':8} {'files':>5} {'lines':>6}  includes (pairs of files)")
+    for name in LEVEL:
+        files = [file for file in tree.text if folder_of(file) == name]
+        lines = sum(tree.text[file].count("\n") for file in files)
+        print(f"{name:8} {len(files):5} {lines:6}  " + ", ".join(f"{other} {edges[name, other]}" for other in LEVEL if edges[name, other]))
+    inside = sum(len(others) for others in tree.includes.values())
+    print(f"{inside} includes, {sum(edges.values())} between folders; {sum(len(others) for others in tree.uses.values())} pairs of units, "
+          "of which one uses the other")
 
 
-def svg(graph, lines):
-    """Boxes from the highest folder down to the lowest; to the left of each the folders it includes, as dots in their columns."""
-    edges = count_edges(graph)
-    row, left, box, top = 44, 20, 520, 66
-    dots = left + box + 30
-    names = [name for name, _ in ORDER]
-    high = list(reversed(ORDER))
-    width, height = dots + 34 * len(names) + 20, top + row * len(high) + 56
+def needed_edges(edges):
+    """Those that do not follow from others: cli to core follows from cli to tasks and tasks to core."""
+    below = {name: {other for other in LEVEL if edges[name, other] and LEVEL[other] < LEVEL[name]} for name in LEVEL}
+    reach = {}
+    for name in LEVEL:  # lowest first
+        reach[name] = below[name].union(*(reach[other] for other in below[name]))
+    return [(name, other) for name in reversed(LEVEL) for other in sorted(below[name], key=LEVEL.get, reverse=True)
+            if not any(other in reach[middle] for middle in below[name])]
+
+
+def lanes(edges, row_of):
+    """A column for each edge so that no two in one column overlap; short ones lie near the boxes."""
+    taken, lane = [], {}
+    for edge in sorted(edges, key=lambda edge: (row_of[edge[1]] - row_of[edge[0]], row_of[edge[0]])):
+        begin, end = row_of[edge[0]], row_of[edge[1]]
+        for column in range(len(edges)):
+            if column == len(taken):
+                taken.append([])
+            if all(end <= b or e <= begin for b, e in taken[column]):
+                taken[column].append((begin, end))
+                lane[edge] = column
+                break
+    return lane, len(taken)
+
+
+def arrow(points):
+    return '<polyline points="' + " ".join(f"{x},{y}" for x, y in points) + '" fill="none" stroke="#5b7fb5" stroke-width="1.4" ' \
+        'marker-end="url(#head)"/>'
+
+
+def svg(tree):
+    """The way of the data as a row of boxes, then the folders from the highest down; an arrow from a folder to one that it includes."""
+    left, box, row, step, top = 24, 620, 48, 18, 206
+    names = list(reversed(LEVEL))
+    row_of = {name: place for place, name in enumerate(names)}
+    edges = needed_edges(count_edges(tree))
+    lane, n_lanes = lanes(edges, row_of)
+    width, height = max(left + box + 30 + step * n_lanes + 24, 900), top + row * len(names) + 40
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-           'font-family="system-ui,sans-serif" font-size="13">',
+           'font-family="DejaVu Sans,Verdana,sans-serif" font-size="12">',
+           '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+           '<path d="M0,0 L8,4 L0,8 z" fill="#5b7fb5"/></marker></defs>',
            f'<rect width="{width}" height="{height}" fill="#fff"/>',
-           f'<text x="{left}" y="26" font-size="17" font-weight="600">Folders of ptyseries, and what each includes</text>',
-           f'<text x="{left}" y="46" fill="#555">A dot: the folder of the row includes the folder of the column; its size and number, how many '
-           'files do. All dots lie to the lower left: includes run downwards.</text>']
-    for column, name in enumerate(names):
-        x = dots + 34 * column + 17
-        out.append(f'<text x="{x}" y="{height - 40}" text-anchor="end" transform="rotate(-35 {x} {height - 40})" fill="#333">{name}</text>')
-    for place, (name, purpose) in enumerate(high):
-        y = top + row * place
-        out.append(f'<rect x="{left}" y="{y}" width="{box}" height="{row - 8}" rx="5" fill="#eef3fa" stroke="#5b7fb5"/>')
-        out.append(f'<text x="{left + 12}" y="{y + 23}" font-weight="600">{name}</text>')
+           f'<text x="{left}" y="30" font-size="16" font-weight="bold">The way of the data</text>']
+    cell = (width - 2 * left) // len(WAY)
+    for place, (what, folder) in enumerate(WAY):
+        x = left + cell * place
+        out.append(f'<rect x="{x}" y="46" width="{cell - 30}" height="34" rx="5" fill="#f6f1e3" stroke="#b59a5b"/>')
+        out.append(f'<text x="{x + (cell - 30) / 2:g}" y="67" text-anchor="middle">{html.escape(what)}</text>')
+        if place > 0:
+            out.append(arrow([(x - 29, 63), (x - 2, 63)]))
+            out.append(f'<text x="{x + (cell - 30) / 2:g}" y="97" text-anchor="middle" fill="#555">by {folder}</text>')
+    out += [f'<text x="{left}" y="146" font-size="16" font-weight="bold">The folders</text>',
+            f'<text x="{left}" y="168" fill="#555">An arrow: files of the upper folder include files of the lower one. What follows from '
+            'other arrows is left out.</text>',
+            f'<text x="{left}" y="186" fill="#555">All run downwards; which folder may know which is the table FOLDERS in '
+            'scripts/include_graph.py.</text>']
+    leaving, arriving = collections.Counter(), collections.Counter()
+    for name in names:
+        y = top + row * row_of[name]
+        out.append(f'<rect x="{left}" y="{y}" width="{box}" height="{row - 12}" rx="5" fill="#eef3fa" stroke="#5b7fb5"/>')
+        out.append(f'<text x="{left + 12}" y="{y + 23}" font-weight="bold">{name}</text>')
+        purpose = next(purpose for other, purpose, _ in FOLDERS if other == name)
         out.append(f'<text x="{left + 84}" y="{y + 23}" fill="#333">{html.escape(purpose)}</text>')
-        out.append(f'<text x="{left + box - 8}" y="{y + 23}" text-anchor="end" fill="#777" font-size="11">{sum(lines[name])} lines</text>')
-        out.append(f'<line x1="{dots}" y1="{y + 18}" x2="{dots + 34 * len(names)}" y2="{y + 18}" stroke="#eee"/>')
-        for column, other in enumerate(names):
-            n = edges[name, other]
-            if n == 0:
-                continue
-            x, r = dots + 34 * column + 17, min(15, 6 + n ** 0.5)
-            out.append(f'<circle cx="{x}" cy="{y + 18}" r="{r:.1f}" fill="#5b7fb5"/>')
-            out.append(f'<text x="{x}" y="{y + 22}" text-anchor="middle" fill="#fff" font-size="10">{n}</text>')
+    for name in names:  # arrows arrive in the upper half of a box and leave from the lower, so that those of inner lanes do not cross others
+        for here, places, first, last in (("to", arriving, 15, 4), ("from", leaving, 21, 32)):
+            mine = sorted((edge for edge in edges if edge[here == "to"] == name), key=lane.get)
+            for place, edge in enumerate(mine):
+                places[edge] = first + (last - first) * place // max(len(mine) - 1, 2)
+    for edge in edges:
+        x = left + box + 24 + step * lane[edge]
+        begin, end = top + row * row_of[edge[0]] + leaving[edge], top + row * row_of[edge[1]] + arriving[edge]
+        out.append(arrow([(left + box, begin), (x, begin), (x, end), (left + box + 1, end)]))
     out.append("</svg>\n")
     return "\n".join(out)
 
 
 def main(arguments):
-    graph, lines = read_graph()
-    if arguments[:1] == ["--counts"]:
-        print_counts(graph, lines)
-        return 0
-    if arguments[:1] == ["--svg"] and len(arguments) == 2:
-        pathlib.Path(arguments[1]).write_text(svg(graph, lines), encoding="utf-8")
-        return 0
-    if arguments:
-        print(__doc__, file=sys.stderr)
-        return 2
-    faults = list(upward_includes(graph)) + ["a circle of includes: " + ", ".join(part) for part in circles(graph)]
-    print("\n".join(faults) if faults else f"{len(graph)} units: every include runs downwards, no circle")
-    return 1 if faults else 0
+    parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1].replace("usage: ", "") + "\n")
+    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent)
+    parser.add_argument("--counts", action="store_true")
+    parser.add_argument("--svg", type=pathlib.Path)
+    parser.add_argument("--svg-check", type=pathlib.Path)
+    given = parser.parse_args(arguments)
+    tree = Tree(given.root)
+    if not tree.text:
+        parser.error(f"{given.root}: no sources in src/ and kernels/")
+    if given.counts:
+        print_counts(tree)
+    elif given.svg:
+        given.svg.write_text(svg(tree), encoding="utf-8")
+    elif given.svg_check:
+        if not given.svg_check.is_file() or given.svg_check.read_text(encoding="utf-8") != svg(tree):
+            print(f"{given.svg_check} does not show the includes as they are: make it again with scripts/include_graph.py --svg "
+                  f"{given.svg_check}")
+            return 1
+    else:
+        found = list(faults(tree))
+        print("\n".join(found) if found else f"{len(tree.text)} files: every include runs downwards, and there is no circle")
+        return 1 if found else 0
+    return 0
 
 
 if __name__ == "__main__":

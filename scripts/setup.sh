@@ -7,8 +7,8 @@
 set -euo pipefail
 
 build_packages=(build-essential cmake pkg-config git libopenmpi-dev openmpi-bin libhdf5-openmpi-dev libcjson-dev libexpat1-dev
-    libfftw3-dev liblapacke-dev libopenblas-dev liblz4-dev zlib1g-dev libpng-dev libnlopt-dev libsleef-dev bitshuffle libcmocka-dev)
-dev_packages=(procps valgrind hdf5-tools shellcheck clang-format clang-tidy python3 python3-numpy python3-h5py python3-hdf5plugin
+    libfftw3-dev liblapacke-dev libopenblas-dev liblz4-dev zlib1g-dev libpng-dev libcmocka-dev)
+dev_packages=(procps valgrind hdf5-tools bitshuffle shellcheck clang-format-14 cppcheck doxygen clang libclang-rt-dev python3 python3-numpy python3-h5py
     python3-jsonschema)
 slurm_packages=(slurm-wlm munge)
 
@@ -43,7 +43,7 @@ find_missing() {
 require_apt() {
     command -v apt-get >/dev/null && return
     fail "this system has no apt-get. Build with your own packages or modules instead: a C11 compiler, CMake >= 3.25, pkg-config," \
-        "OpenMPI 4 or newer, HDF5 built with MPI, cJSON, expat, FFTW (double and single), OpenBLAS, LAPACKE, LZ4, libpng, zlib, NLopt, SLEEF, cmocka"
+        "OpenMPI 4 or newer, HDF5 built with MPI, cJSON, expat, FFTW (double and single), OpenBLAS, LAPACKE, LZ4, libpng, zlib, cmocka"
 }
 
 as_root() {

@@ -8,6 +8,7 @@
 ps_interrupted= # the signal that has reached the batch shell
 ps_waiting=     # empty while a signal has cut a wait short
 ps_launcher=    # process id of srun or mpirun while it runs
+ps_repeater=    # process id of the loop that asks again, after a first signal
 
 # Inside an array the plain job id of one task may stand for the whole array, so the task is always named.
 ps_job_id() {
@@ -31,11 +32,20 @@ ps_launch() {
     esac
 }
 
-# A signal to the batch shell becomes SIGUSR1 for all ranks: on SIGTERM, mpirun would kill them after one second.
+# A signal to the batch shell becomes SIGUSR1 for all ranks: on SIGTERM, mpirun would kill them after one second. A launcher that is still
+# starting its ranks may drop the signal, so it is sent again until the launcher ends; ranks that are stopping already take no notice.
 ps_forward() {
     ps_interrupted=$1
     ps_waiting=
-    [ -z "$ps_launcher" ] || kill -USR1 "$ps_launcher" 2>/dev/null || true
+    if [ -n "$ps_launcher" ] && kill -USR1 "$ps_launcher" 2>/dev/null && [ -z "$ps_repeater" ]; then
+        ps_repeat "$ps_launcher" &
+        ps_repeater=$!
+    fi
+}
+
+ps_repeat() {
+    trap - USR1 TERM
+    while sleep 3; do kill -USR1 "$1" 2>/dev/null || exit 0; done
 }
 
 # Sets ps_status to the launcher's exit status; a signal ends one wait, not the waiting.
@@ -46,8 +56,10 @@ ps_wait() {
         wait "$ps_launcher" || ps_status=$?
         [ -n "$ps_waiting" ] || ps_say "SIG$ps_interrupted arrived: asking the ranks to stop"
     done
+    [ -z "$ps_repeater" ] || kill "$ps_repeater" 2>/dev/null || true
     ps_launcher=
     ps_waiting=
+    ps_repeater=
 }
 
 ps_on_each_node() { srun --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 --cpus-per-task=1 "$@"; }

@@ -52,11 +52,13 @@ parse_arguments() {
 # plan_value KEY: a number or text of the plan in $plan, empty when it has none.
 plan_value() { sed -n "s/.*\"$1\":[[:space:]]*\"\{0,1\}\([^\",}]*\).*/\1/p" <<<"$plan" | head -n 1; }
 
-# Checks every job; the plan that stands in the end is that of the job with the most frames.
+# Checks every job, and measures where the time limit is to come from that; the plan that stands in the end is that of the job with the
+# most frames.
 make_plan() {
-    local job text frames=-1
+    local job text frames=-1 measure=()
+    [ -n "${option[time]:-}" ] || measure=(--time)
     for job in "${jobs[@]}"; do
-        text=$("$program" check --json --time "$job" | tr ',{}' '\n') || fail "ptyseries check refuses $job" $?
+        text=$("$program" check --json "${measure[@]}" "$job" | tr ',{}' '\n') || fail "ptyseries check refuses $job" $?
         if [ "$(plan="$text" plan_value n_frames)" -gt "$frames" ]; then
             plan=$text
             frames=$(plan_value n_frames)

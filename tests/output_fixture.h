@@ -8,20 +8,19 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "method/curves.h"
 #include "store/output.h"
 
-enum { FIXTURE_STRENGTHS = 3, FIXTURE_OPTICS = 2, FIXTURE_CURVE = 7, FIXTURE_MAX_FRAMES = 64, FIXTURE_FILES = 3 };
+enum { FIXTURE_STRENGTHS = 3, FIXTURE_OPTICS = 2, FIXTURE_CURVE = PS_N_CURVE_STRENGTHS, FIXTURE_MAX_FRAMES = 64, FIXTURE_FILES = 3 };
 
 typedef struct {
     ps_job job;
-    ps_strength phase_strengths[FIXTURE_STRENGTHS], complex_strengths[FIXTURE_STRENGTHS];
     ps_plan plans[FIXTURE_OPTICS];
     uint8_t bad[16 * 16];
     ps_output_optics optics[FIXTURE_OPTICS];
     ps_output_frame_source frames[FIXTURE_MAX_FRAMES];
     char sources[FIXTURE_MAX_FRAMES][64], paths[FIXTURE_MAX_FRAMES][FIXTURE_FILES][64];
     ps_output_file files[FIXTURE_MAX_FRAMES][FIXTURE_FILES];
-    double curve[FIXTURE_CURVE];
     ps_output_note notes[3];
     ps_output_spec spec;
 } fixture;
@@ -46,17 +45,19 @@ static int fixture_plan(ps_plan *plan, const uint8_t *bad, double defocus_A) {
     return 1;
 }
 
-static void fixture_methods(fixture *f) {
-    for (int i = 0; i < FIXTURE_STRENGTHS; i++) {
-        f->phase_strengths[i] = (ps_strength){1, 0.01 * pow(10, i)};
-        f->complex_strengths[i] = (ps_strength){0.1 * (i + 1), 0.02 * pow(10, i)};
-    }
-    f->job.phase = (ps_job_method){true, false, FIXTURE_STRENGTHS, f->phase_strengths, INFINITY};
-    f->job.complex_ = (ps_job_method){true, false, FIXTURE_STRENGTHS, f->complex_strengths, 1.0};
-    f->job.ssb_enabled = true;
-    f->job.ssb_estimator = PS_SSB_PHASE;
+static int fixture_methods(fixture *f) {
+    static const char text[] = "{\"phase\":{\"strength\":[0.01,0.1,1]},\"complex\":{\"strength\":[{\"amplitude\":0.1,\"phase\":0.02},"
+                               "{\"amplitude\":0.2,\"phase\":0.2},{\"amplitude\":0.3,\"phase\":2}],\"smoothness_inv_A\":1},"
+                               "\"ssb\":{\"estimator\":\"phase\"}}";
+    ps_error error = {0};
+    cJSON *json = cJSON_Parse(text);
+    ps_json place = ps_json_root(json, "fixture");
+    ps_code code = ps_method_set_parse(&place, &f->job.methods, &error);
+    cJSON_Delete(json);
+    if (code != PS_OK) fprintf(stderr, "fixture: %s\n", error.text);
     f->job.text = (char *)"{ \"task\": \"reconstruct\" }";
     f->job.effective_text = (char *)"{\"task\":\"reconstruct\"}";
+    return code != PS_OK;
 }
 
 /* Frame 0 stands for a recording that cannot be read; the others are a master and its data files. */
@@ -79,10 +80,10 @@ static void fixture_source(fixture *f, int i) {
     }
 }
 
-/* 0, or 1 when the plan could not be built. The fixture must not be copied: it points into itself. */
+/* 0, or 1 when methods or the plan could not be made. The fixture must not be copied: it points into itself. */
 static int fixture_init(fixture *f, int64_t n_frames) {
     memset(f, 0, sizeof *f);
-    fixture_methods(f);
+    if (fixture_methods(f)) return 1;
     f->bad[3] = 1;
     for (int i = 0; i < FIXTURE_OPTICS; i++) {
         if (fixture_plan(&f->plans[i], f->bad, 100.0 * (i + 1))) return 1;
@@ -93,7 +94,6 @@ static int fixture_init(fixture *f, int64_t n_frames) {
                                           .n_bad_file = 1};
     }
     for (int i = 0; i < FIXTURE_MAX_FRAMES; i++) fixture_source(f, i);
-    for (int i = 0; i < FIXTURE_CURVE; i++) f->curve[i] = 1e-4 * pow(10, i);
     f->notes[0] = (ps_output_note){"program", "ptyseries"};
     f->notes[1] = (ps_output_note){"version", "0.0"};
     f->notes[2] = (ps_output_note){"command_line", "ptyseries run job.json"};
@@ -106,8 +106,6 @@ static int fixture_init(fixture *f, int64_t n_frames) {
                                .image_rows = desc->scan_rows * desc->upsampling,
                                .image_columns = desc->scan_columns * desc->upsampling,
                                .image_step_A = {0.6 / (double)desc->upsampling, 0.5 / (double)desc->upsampling},
-                               .n_curve_strengths = FIXTURE_CURVE,
-                               .curve_strengths = f->curve,
                                .n_notes = 3,
                                .notes = f->notes};
     return 0;
@@ -115,14 +113,15 @@ static int fixture_init(fixture *f, int64_t n_frames) {
 
 static void fixture_free(fixture *f) {
     for (int i = 0; i < FIXTURE_OPTICS; i++) ps_plan_free(&f->plans[i]);
+    ps_method_set_free(&f->job.methods);
 }
 
 /* ---- results of one frame ---- */
 
 typedef struct {
-    float *images[4]; /* phase, complex phase, complex log amplitude, ssb */
-    double curves[6][FIXTURE_CURVE];
-    ps_method_result phase, complex_;
+    ps_method_results methods;
+    float *images[4];  /* of methods: phase, complex phase, complex log amplitude, ssb */
+    double *curves[6]; /* of methods: residual, effective degrees of freedom, gcv of phase, then of complex */
     ps_frame_result result;
 } fixture_result;
 
@@ -130,22 +129,34 @@ static void fixture_image(float *image, size_t n, int64_t frame, int kind) {
     for (size_t i = 0; i < n; i++) image[i] = (float)(sin(0.01 * (double)(i * (size_t)(kind + 1)) + (double)frame) * (kind + 1));
 }
 
-static void fixture_result_init(fixture_result *r, const fixture *f, int64_t frame) {
-    size_t pixels = (size_t)(f->spec.image_rows * f->spec.image_columns);
-    memset(r, 0, sizeof *r);
-    for (int k = 0; k < 4; k++) {
-        size_t n = pixels * (k == 0 ? (size_t)f->job.phase.n_strengths : k < 3 ? (size_t)f->job.complex_.n_strengths : 1);
-        r->images[k] = malloc(n * sizeof(float));
-        fixture_image(r->images[k], n, frame, k);
+/* One result of one method; *n_images, *n_curves: of those before. */
+static void fixture_fill(fixture_result *r, const ps_method_settings *settings, int index, size_t pixels, int64_t frame, void *values,
+                         int *n_images, int *n_curves) {
+    const ps_result_desc *desc = &settings->method->results[index];
+    size_t n = (size_t)ps_method_result_elements(settings, index, (int64_t)pixels);
+    if (ps_result_is_image(desc)) {
+        fixture_image(values, n, frame, *n_images);
+        r->images[(*n_images)++] = values;
+    } else if (desc->axes == PS_RESULT_CURVE) {
+        r->curves[*n_curves] = values;
+        for (size_t i = 0; i < n; i++) r->curves[*n_curves][i] = 1.0 + (double)frame + 0.1 * (double)i + 10.0 * *n_curves;
+        ++*n_curves;
+    } else {
+        *(double *)values = settings->has_strengths ? 0.1 * (*n_curves / 3) : 0.25 + (double)frame;
     }
-    for (int c = 0; c < 6; c++)
-        for (int i = 0; i < FIXTURE_CURVE; i++) r->curves[c][i] = 1.0 + (double)frame + 0.1 * i + 10.0 * c;
-    r->phase = (ps_method_result){r->images[0], NULL, r->curves[0], r->curves[1], r->curves[2], 0.1};
-    r->complex_ = (ps_method_result){r->images[1], r->images[2], r->curves[3], r->curves[4], r->curves[5], 0.2};
-    r->result = (ps_frame_result){.phase = &r->phase,
-                                  .complex_ = &r->complex_,
-                                  .ssb_phase = r->images[3],
-                                  .ssb_loss = 0.25 + (double)frame,
+}
+
+static void fixture_result_init(fixture_result *r, const fixture *f, int64_t frame) {
+    int64_t pixels = f->spec.image_rows * f->spec.image_columns;
+    int n_images = 0, n_curves = 0;
+    ps_error error = {0};
+    memset(r, 0, sizeof *r);
+    if (ps_method_results_create(&f->job.methods, pixels, &r->methods, &error) != PS_OK) abort();
+    for (int64_t i = 0; i < f->job.methods.n; i++)
+        for (int k = 0; k < f->job.methods.items[i].method->n_results; k++)
+            if (r->methods.values[i][k])
+                fixture_fill(r, &f->job.methods.items[i], k, (size_t)pixels, frame, r->methods.values[i][k], &n_images, &n_curves);
+    r->result = (ps_frame_result){.methods = &r->methods,
                                   .dose = 100.0 + (double)frame,
                                   .data_norm = 3.0,
                                   .n_excluded = frame % 3,
@@ -155,7 +166,7 @@ static void fixture_result_init(fixture_result *r, const fixture *f, int64_t fra
 }
 
 static void fixture_result_free(fixture_result *r) {
-    for (int k = 0; k < 4; k++) free(r->images[k]);
+    ps_method_results_free(&r->methods);
 }
 
 #endif

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # All set-up and the whole test suite: what a contributor runs before sending a change, and what CI runs.
 #   usage: tests/run.sh [--no-setup]
-# Goes on after a failed step so that one run tells everything; exit status 1 when any step failed.
+# Goes on after a failed step so that one run tells everything, and says in the end which tests were skipped and why; exit status 1 when
+# any step failed.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 jobs=$(nproc)
@@ -9,7 +10,7 @@ passed=0 failed=0 report=""
 
 set_environment() {
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-    python3 -c 'import h5py, hdf5plugin, jsonschema, numpy' 2>/dev/null || export PATH=/usr/bin:$PATH
+    python3 -c 'import h5py, jsonschema, numpy' 2>/dev/null || export PATH=/usr/bin:$PATH
 }
 
 step() {
@@ -23,13 +24,21 @@ step() {
 # build PRESET: configures and builds; with the dev preset that compiles the CUDA kernels too where nvcc is there.
 build() { cmake --preset "$1" && cmake --build --preset "$1" -j "$jobs"; }
 
+# run_tests PRESET ...: many tests mostly wait (for ranks, for Slurm, for a moment to strike), so twice as many run as there are cores;
+# those that compute all the time count double.
+run_tests() {
+    rm -f "build-$1/tests.xml"
+    ctest --preset "$1" -j $((2 * jobs)) --output-junit "$PWD/build-$1/tests.xml" --test-output-size-passed 1000000 "${@:2}"
+}
+
 set_environment
 [ "${1:-}" = --no-setup ] || step "packages" scripts/setup.sh --dev --slurm
-step "shell scripts" tests/lint.sh
+step "style and slips (lint)" tests/lint.sh
 step "build, warnings are errors" build dev
-step "all tests" ctest --preset dev -j "$jobs"
+step "all tests" run_tests dev
 step "build with address and undefined sanitizers" build asan
-step "unit, contract and reader tests under sanitizers" ctest --preset asan -j "$jobs" -L '^(unit|contract|readers)$'
+step "unit, contract and reader tests under sanitizers" run_tests asan -L '^(unit|contract|readers)$'
 
-printf '\n%ssteps: %d passed, %d failed\n' "$report" "$passed" "$failed"
+printf '\n%ssteps: %d passed, %d failed\n\n' "$report" "$passed" "$failed"
+python3 tests/skipped.py "all tests"=build-dev/tests.xml "under sanitizers"=build-asan/tests.xml
 [ "$failed" -eq 0 ]

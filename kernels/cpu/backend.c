@@ -7,6 +7,7 @@
 #include <cpuid.h>
 #endif
 
+#include "core/assert.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/memory.h"
 
@@ -57,6 +58,7 @@ void ps_cpu_device_info(const ps_backend *backend, const char *precision, const 
 }
 
 ps_code ps_cpu_batch_require(const ps_memory_plan *plan, int64_t n_frames, ps_error *error) {
+    PS_ASSERT(n_frames > 0);
     if (plan->frames_per_batch >= n_frames) return PS_OK;
     return PS_FAIL(error, PS_E_MEMORY, "a batch of %lld frames does not fit the memory budget, %lld do", (long long)n_frames,
                    (long long)plan->frames_per_batch);

@@ -1,6 +1,7 @@
 #include <assert.h>
 #include <math.h>
 
+#include "core/assert.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/memory.h"
 
@@ -20,6 +21,7 @@ PS_DTYPES(DEFINE_GATHER)
 #undef DEFINE_GATHER
 
 ps_code ps_cpu_frame_upload(ps_frame *handle, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error) {
+    PS_ASSERT(first_position >= 0 && n_positions >= 0 && counts);
     ps_cpu_frame *frame = (ps_cpu_frame *)handle;
     assert(first_position >= 0 && n_positions <= ps_cpu_positions(&frame->system->desc) - first_position);
     frame->has_means = false;
@@ -33,7 +35,7 @@ ps_code ps_cpu_frame_upload(ps_frame *handle, int64_t first_position, int64_t n_
     return PS_OK;
 }
 
-/* Sums over positions in their order, so that the order of the puts never shows. */
+/* Sums over positions in their order, so that the order of the uploads changes nothing. */
 #define DEFINE_MEANS(dtype, type, name)                                                                                                  \
     static void means_##dtype(const ps_cpu_frame *frame, int64_t first, int64_t n) {                                                     \
         int64_t positions = ps_cpu_positions(&frame->system->desc), active = frame->system->desc.n_active;                               \
@@ -125,6 +127,7 @@ PS_DTYPES(X)
 #undef DEFINE_SCANS
 
 void ps_cpu_scans_f64(const ps_cpu_frame *frame, int64_t first_slot, int64_t n_slots, bool subtract_mean, int64_t stride, double *scans) {
+    PS_ASSERT(first_slot >= 0 && first_slot + n_slots <= frame->system->desc.n_active && stride >= ps_cpu_positions(&frame->system->desc));
 #define X(dtype, type, name) [dtype] = scans_f64_##dtype,
     static void (*const take[PS_N_DTYPES])(const ps_cpu_frame *, int64_t, int64_t, bool, int64_t, double *) = {PS_DTYPES(X)};
 #undef X
@@ -132,6 +135,7 @@ void ps_cpu_scans_f64(const ps_cpu_frame *frame, int64_t first_slot, int64_t n_s
 }
 
 void ps_cpu_scans_f32(const ps_cpu_frame *frame, int64_t first_slot, int64_t n_slots, bool subtract_mean, int64_t stride, float *scans) {
+    PS_ASSERT(first_slot >= 0 && first_slot + n_slots <= frame->system->desc.n_active && stride >= ps_cpu_positions(&frame->system->desc));
 #define X(dtype, type, name) [dtype] = scans_f32_##dtype,
     static void (*const take[PS_N_DTYPES])(const ps_cpu_frame *, int64_t, int64_t, bool, int64_t, float *) = {PS_DTYPES(X)};
 #undef X

@@ -36,7 +36,7 @@ typedef struct {
     int64_t *n_marked; /* [n_active] of slots; valid with has_means */
     bool has_means;
     double dose;                                   /* of the last reduction */
-    double complex *right_amplitude, *right_phase; /* [n_aliases] b; amplitude with the complex method only */
+    double complex *right_amplitude, *right_phase; /* [n_aliases] b; amplitude with the complex method only; NULL with SSB alone */
     double complex *ssb;                           /* [n_aliases] mean over k of the corrected spectrum; fast: times -i (fast/ssb.c) */
     double *data_norm;                             /* [n_frequencies] g^H W g */
 } ps_cpu_frame;
@@ -93,7 +93,7 @@ ps_code ps_cpu_frame_create(ps_system *system, ps_dtype dtype, ps_frame **frame,
 void ps_cpu_frame_destroy(ps_frame *frame);
 ps_code ps_cpu_frame_upload(ps_frame *frame, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error);
 ps_code ps_cpu_frame_mean_counts(ps_frame *frame, double *mean, int64_t *n_marked, ps_error *error);
-/* Means and invalid-count values of all slots, once every position is put. */
+/* Mean counts and invalid counts of all slots, once every position is uploaded. */
 ps_code ps_cpu_frame_ensure_means(ps_cpu_frame *frame, ps_error *error);
 /* A reduction begins: the means of every frame, its dose, and all sums 0. */
 ps_code ps_cpu_frames_begin(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error);
@@ -131,6 +131,7 @@ void ps_cpu_write_image(int64_t n, const double *image, float *f32, double *f64)
                               const ps_solution *solution, ps_error *error);                                                   \
     ps_code ps_##path##_ssb(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f32, double *phase_f64, double *loss,    \
                             ps_error *error);                                                                                  \
+    ps_code ps_##path##_right_side_image(ps_frame *frame, float *image_f32, double *image_f64, ps_error *error);               \
     ps_code ps_##path##_get_transfer(ps_system *system, int64_t frequency, double *transfer, ps_error *error);                 \
     ps_code ps_##path##_get_normal(ps_system *system, ps_methods method, int64_t frequency, double *normal, ps_error *error);  \
     ps_code ps_##path##_get_eigenvalues(ps_system *system, int64_t frequency, double *eigenvalues, ps_error *error);           \
@@ -144,9 +145,9 @@ void ps_cpu_write_image(int64_t n, const double *image, float *f32, double *f64)
         .system_scales = ps_cpu_system_scales, .frame_create = ps_cpu_frame_create, .frame_destroy = ps_cpu_frame_destroy,                \
         .frame_upload = ps_cpu_frame_upload, .frame_mean_counts = ps_cpu_frame_mean_counts, .frame_reduce = ps_##path##_reduce,           \
         .frame_data_norm = ps_cpu_frame_data_norm, .solve = ps_##path##_solve, .ssb = ps_##path##_ssb,                                    \
-        .get_transfer = ps_##path##_get_transfer, .get_normal = ps_##path##_get_normal, .get_eigenvalues = ps_##path##_get_eigenvalues,   \
-        .get_right_side = ps_cpu_frame_get_right_side, .get_spectrum = ps_##path##_get_spectrum, .owns = ps_cpu_backend_owns,             \
-        .histogram = &ps_histogram_cpu_##path,                                                                                            \
+        .right_side_image = ps_##path##_right_side_image, .get_transfer = ps_##path##_get_transfer, .get_normal = ps_##path##_get_normal, \
+        .get_eigenvalues = ps_##path##_get_eigenvalues, .get_right_side = ps_cpu_frame_get_right_side,                                    \
+        .get_spectrum = ps_##path##_get_spectrum, .owns = ps_cpu_backend_owns, .histogram = &ps_histogram_cpu_##path,                     \
     }
 
 #endif

@@ -2,12 +2,13 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/assert.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/memory.h"
 
 size_t ps_cpu_frame_bytes(const ps_system_desc *desc, ps_methods methods, ps_dtype dtype) {
     size_t positions = (size_t)ps_cpu_positions(desc), active = (size_t)desc->n_active;
-    size_t sums = methods & PS_METHOD_COMPLEX ? 2 : methods & PS_METHOD_PHASE ? 1 : 0;
+    size_t sums = methods & PS_METHOD_COMPLEX ? 2 : methods & PS_METHODS_RIGHT_SIDE ? 1 : 0;
     sums += methods & PS_METHOD_SSB ? 1 : 0;
     size_t put = positions * sizeof(uint8_t); /* ps_frame's is_put */
     return sizeof(ps_cpu_frame) + positions * active * ps_dtype_bytes(dtype) + put + active * (sizeof(double) + sizeof(int64_t)) +
@@ -26,7 +27,7 @@ static ps_code allocate_counts(ps_cpu_frame *frame, ps_error *error) {
 static ps_code allocate_sums(ps_cpu_frame *frame, ps_methods methods, ps_error *error) {
     const ps_system_desc *desc = &frame->system->desc;
     size_t n = (size_t)desc->n_aliases;
-    bool amplitude = methods & PS_METHOD_COMPLEX, phase = amplitude || (methods & PS_METHOD_PHASE), ssb = methods & PS_METHOD_SSB;
+    bool amplitude = methods & PS_METHOD_COMPLEX, phase = methods & PS_METHODS_RIGHT_SIDE, ssb = methods & PS_METHOD_SSB;
     frame->right_amplitude = amplitude ? ps_cpu_allocate(n, sizeof *frame->right_amplitude) : NULL;
     frame->right_phase = phase ? ps_cpu_allocate(n, sizeof *frame->right_phase) : NULL;
     frame->ssb = ssb ? ps_cpu_allocate(n, sizeof *frame->ssb) : NULL;
@@ -101,6 +102,7 @@ ps_code ps_cpu_frame_get_right_side(ps_frame *handle, ps_methods method, int64_t
 }
 
 void ps_cpu_write_image(int64_t n, const double *image, float *f32, double *f64) {
+    PS_ASSERT(n > 0 && image);
     for (int64_t i = 0; i < n; i++) {
         if (f32) f32[i] = (float)image[i];
         if (f64) f64[i] = image[i];

@@ -26,7 +26,7 @@ static size_t minimum_bytes(const ps_histogram_desc *desc, const ps_histogram_ma
     return resident_bytes(desc, map) + frame_bytes(desc, map);
 }
 
-/* Frames in the buffer where nothing limits it. */
+/* Patterns in the buffer where nothing limits it. */
 static int64_t wanted_capacity(const ps_histogram_desc *desc, size_t frame) {
     int64_t capacity = DEFAULT_BUFFER_BYTES / (int64_t)frame;
     if (capacity < LEAST_BATCH) capacity = LEAST_BATCH;
@@ -52,7 +52,7 @@ static ps_code choose_capacity(ps_cpu_histogram *h, ps_error *error) {
     return PS_OK;
 }
 
-/* In huge pages where the system has them: a pixel's values lie a frame apart, its counters far from its neighbour's, and each would need
+/* In huge pages where the system has them: a pixel's values lie a pattern apart, its counters far from its neighbour's, and each would need
  * its own entry of the translation buffer. */
 static void *allocate_large(size_t bytes) {
     size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;

@@ -4,7 +4,7 @@
 
 #include "kernels/histogram.h"
 
-/* GCC's and Clang's 128-bit integer: exact sums of squares of 33-bit differences over 2^40 frames. */
+/* GCC's and Clang's 128-bit integer: exact sums of squares of 33-bit differences over 2^40 patterns. */
 __extension__ typedef __int128 ps_int128;
 __extension__ typedef unsigned __int128 ps_uint128;
 
@@ -16,7 +16,7 @@ typedef struct {
 } ps_cpu_pixel;
 
 typedef struct ps_cpu_histogram ps_cpu_histogram;
-/* Adds frames [n_frames, n_pixels] to counts and pixels of h; returns the sum of all their finite values. */
+/* Adds patterns [n_frames, n_pixels] to counts and pixels of h; returns the sum of all their finite values. */
 typedef ps_int128 (*ps_cpu_count)(ps_cpu_histogram *h, const void *frames, int64_t n_frames);
 
 struct ps_cpu_histogram {
@@ -26,7 +26,7 @@ struct ps_cpu_histogram {
     const ps_histogram_map *map;
     double *centre;
     int64_t n_slots;   /* bins and PS_EXTRA_SLOTS */
-    uint32_t *counts;  /* [n_pixels, n_slots] of the frames since the last spill */
+    uint32_t *counts;  /* [n_pixels, n_slots] of the patterns since the last spill */
     uint64_t *spilled; /* [n_pixels, n_slots] of those before; NULL until the first spill */
     int64_t since_spill, spill_frames;
     ps_cpu_pixel *pixels; /* [n_pixels] */

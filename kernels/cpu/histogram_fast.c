@@ -1,4 +1,4 @@
-/* The fast way on CPU cores: threads own tiles of pixels and run through a batch's frames tile by tile, so that the bins in use of a
+/* The fast way on CPU cores: threads own tiles of pixels and run through a batch's patterns tile by tile, so that the bins in use of a
  * tile's pixels stay in the core's first cache and no counter is shared. 8- and 16-bit integers go through the map's slot table, other
  * types through a guess that the edges correct. A value costs two loads, one increment and its share of the moments. */
 #include <math.h>
@@ -22,7 +22,7 @@ static inline int64_t guessed_slot(const ps_histogram_map *map, double value) {
     return slot;
 }
 
-/* Moments of a tile over up to FRAMES_PER_PARTIAL frames. */
+/* Moments of a tile over up to FRAMES_PER_PARTIAL patterns. */
 typedef struct {
     int32_t sum[TILE], minimum[TILE], maximum[TILE];
     uint32_t n_saturated[TILE];
@@ -50,7 +50,7 @@ static void partial_clear(small_partial *partial) {
     }
 DEFINE_FLUSH(partial_flush, small_partial)
 
-/* One row of a tile: counts and moments of n pixels of one frame. */
+/* One row of a tile: counts and moments of n pixels of one pattern. */
 #define DEFINE_SMALL(NAME, TYPE)                                                                                                           \
     static inline __attribute__((always_inline)) void row_count_##NAME(const TYPE *row, int n, const int32_t *base, const uint32_t *slots, \
                                                                        uint32_t *counts, int64_t n_slots) {                                \

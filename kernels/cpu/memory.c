@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/assert.h"
+
 enum { ALIGNMENT = 64, POISON = 0xff };
 
-/* Stands in front of every block, in a cell of its own so that the block keeps its alignment. */
+/* Lies in front of every block, in a cell of its own so that the block keeps its alignment. */
 typedef struct block {
     struct block *previous, *next;
     size_t bytes;
@@ -38,6 +40,7 @@ static void unlink_block(block *b) {
 }
 
 void *ps_cpu_allocate(size_t count, size_t size) {
+    PS_ASSERT(size > 0);
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2) return NULL;
     size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + ALIGNMENT;

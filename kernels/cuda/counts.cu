@@ -1,7 +1,7 @@
-/* Counts on the device: taking the active pixels out of detector frames, and their means over the scan.
+/* Counts on the device: taking the active pixels out of patterns, and their means over the scan.
  *
- * A put copies raw detector frames through pinned buffers to the device, where gather_kernel keeps the active pixels only, as counts.cuh
- * lays them out. The element type stays what the detector wrote.
+ * An upload copies raw patterns through pinned buffers to the device, where gather_kernel keeps the active pixels only, as
+ * count_sheets.cuh lays them out. The element type stays what the detector wrote.
  *
  * gather_kernel: a warp takes a tile and 64 positions, a lane a pixel, eight positions' loads under way at a time; what it writes of two
  * positions next to each other is one piece. The tiles of a block share the sectors of their detector rows. Bytes: the sectors under the
@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cuda/counts.cuh"
+#include "kernels/cuda/count_sheets.cuh"
 #include "kernels/cuda/intrinsics.cuh"
 #include "kernels/cuda/operations.h"
 
 enum { GATHER_WARPS = 8, GATHER_POSITIONS = 64, GATHER_AHEAD = 8, MEANS_THREADS = 256 };
 
-/* counts: [n_positions, n_pixels]; slots: as counts.cuh says, from first_position on. */
+/* counts: [n_positions, n_pixels]; slots: as count_sheets.cuh says, from first_position on. */
 template <typename Word>
 static __global__ void __launch_bounds__(32 * GATHER_WARPS)
     gather_kernel(const Word *counts, int64_t n_positions, int64_t n_pixels, const int32_t *slot_detector, int64_t n_slots, Word *slots,
@@ -70,14 +70,14 @@ size_t ps_cuda_upload_bytes(const ps_system_desc *desc, ps_dtype dtype) {
 void ps_cuda_frame_carve(ps_cuda_frame *frame, ps_cuda_arena *arena) {
     const ps_cuda_system *system = frame->system;
     int64_t n_slots = system->layout.n_slots, n_aliases = system->desc.n_aliases;
-    bool has_phase = system->methods & PS_METHOD_PHASE, has_complex = system->methods & PS_METHOD_COMPLEX,
-         has_ssb = system->methods & PS_METHOD_SSB;
+    bool has_right = system->methods & PS_METHODS_RIGHT_SIDE, has_phase = system->methods & PS_METHOD_PHASE,
+         has_complex = system->methods & PS_METHOD_COMPLEX, has_ssb = system->methods & PS_METHOD_SSB;
     frame->d_counts = ps_cuda_take<unsigned char>(arena, n_slots * system->n_positions * (int64_t)ps_dtype_bytes(frame->dtype));
     frame->d_mean = ps_cuda_take<double>(arena, n_slots);
     frame->d_marked = ps_cuda_take<unsigned long long>(arena, n_slots);
     frame->d_mean_parts = ps_cuda_take<double>(arena, PS_CUDA_MEAN_PARTS * n_slots);
     frame->d_marked_parts = ps_cuda_take<uint32_t>(arena, PS_CUDA_MEAN_PARTS * n_slots);
-    frame->d_right_phase = ps_cuda_take<double2>(arena, has_phase || has_complex ? n_aliases : 0);
+    frame->d_right_phase = ps_cuda_take<double2>(arena, has_right ? n_aliases : 0);
     frame->d_right_amplitude = ps_cuda_take<double2>(arena, has_complex ? n_aliases : 0);
     frame->d_projection = ps_cuda_take<double2>(arena, has_phase ? n_aliases : 0);
     frame->d_ssb = ps_cuda_take<double2>(arena, has_ssb ? n_aliases : 0);
@@ -145,7 +145,7 @@ void ps_cuda_frame_destroy(ps_frame *handle) {
     free(frame);
 }
 
-/* --- putting counts --- */
+/* --- uploading counts --- */
 
 void ps_cuda_frame_renew(ps_cuda_frame *frame) {
     frame->has_means = false;

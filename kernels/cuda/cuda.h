@@ -71,7 +71,7 @@ typedef struct {
     cudaStream_t compute, side, upload; /* side: beside compute, inside one operation */
     cudaEvent_t compute_done, side_done;
     cudaEvent_t upload_free[PS_CUDA_UPLOAD_BUFFERS];
-    unsigned char *h_upload[PS_CUDA_UPLOAD_BUFFERS], *d_upload[PS_CUDA_UPLOAD_BUFFERS]; /* allocated by the first put */
+    unsigned char *h_upload[PS_CUDA_UPLOAD_BUFFERS], *d_upload[PS_CUDA_UPLOAD_BUFFERS]; /* allocated by the first upload */
     size_t upload_bytes;
     unsigned char *h_download[2]; /* pinned, for images; guarded by compute_lock */
     size_t download_bytes;
@@ -194,8 +194,7 @@ typedef struct {
     float2 *spectra; /* [store_tiles, n_spectrum, 32] */
     int64_t store_tiles;
     unsigned char *scratch;
-    size_t scratch_bytes;
-    uint64_t *owner; /* host, [frames that fit whole]: serial number of the frame whose complete g stands there */
+    uint64_t *owner; /* host, [frames that fit whole]: serial number of the frame whose complete g is there */
     int64_t n_owners;
 } ps_cuda_workspace;
 
@@ -217,6 +216,7 @@ typedef struct {
     ps_cuda_class classes[PS_CUDA_CLASSES];
     int64_t n_small_tasks, n_tasks; /* tasks up to 4 aliases come first, then those up to 8 */
     double scale_amplitude, scale_phase;
+    size_t scratch_bytes; /* of its largest operation: ps_cuda_scratch_bytes */
 
     void *memory; /* one block; everything below lies in it */
     size_t memory_bytes;
@@ -261,7 +261,7 @@ struct ps_cuda_frame {
     ps_frame base;
     ps_cuda_system *system;
     ps_dtype dtype;
-    uint64_t serial;   /* renewed by every put */
+    uint64_t serial;   /* renewed by every upload */
     double *mean;      /* host, [n_active]; with has_means */
     int64_t *n_marked; /* host, [n_active] */
     bool has_means;
@@ -271,7 +271,7 @@ struct ps_cuda_frame {
 
     void *memory;
     size_t memory_bytes;
-    void *d_counts;                             /* [n_slots / 16, n_positions, 16] dtype, as they came: counts.cuh */
+    void *d_counts;                             /* [n_slots / 16, n_positions, 16] dtype, as they came: count_sheets.cuh */
     double *d_mean_parts;                       /* [PS_CUDA_MEAN_PARTS, n_slots] sums of parts of the scan */
     uint32_t *d_marked_parts;                   /* [PS_CUDA_MEAN_PARTS, n_slots] */
     double *d_mean;                             /* [n_slots] */
@@ -299,6 +299,10 @@ static inline int64_t ps_cuda_fine_columns(const ps_system_desc *desc) {
 }
 static inline int64_t ps_cuda_fine_half(const ps_system_desc *desc) {
     return ps_cuda_fine_columns(desc) / 2 + 1;
+}
+/* Words of a bit for each detector pixel, of which two neighbours can be read from any pixel on. */
+static inline int64_t ps_cuda_unpack_words(const ps_system_desc *desc) {
+    return desc->detector_rows * desc->detector_columns / 32 + 2;
 }
 static inline int64_t ps_cuda_blocks(int64_t n, int64_t per_block) {
     return (n + per_block - 1) / per_block;

@@ -1,4 +1,4 @@
-/* The CUDA histogram at work: frames go from pinned stages over the copy stream into one of two batches on the device; a full batch is
+/* The CUDA histogram at work: patterns go from pinned stages over the copy stream into one of two batches on the device; a full batch is
  * counted on the compute stream while the other one fills. Counters on the device are 32-bit, those of the shared kernel 16-bit first;
  * before they could overflow they are added to the next wider ones, in the end to 64-bit ones on the host. */
 #include <limits.h>
@@ -129,7 +129,7 @@ static ps_code stage(ps_histogram *histogram, void **frames, int64_t *capacity, 
     return PS_OK;
 }
 
-/* Copies frames offset ... offset + n - 1 of the stage behind those of the batch that is being filled. */
+/* Copies patterns offset ... offset + n - 1 of the stage behind those of the batch that is being filled. */
 static ps_code append(ps_cuda_histogram *h, ps_pinned_stage *s, int64_t offset, int64_t n, int64_t segment, ps_error *error) {
     ps_frame_batch *batch = &h->batches[h->batch];
     size_t row = (size_t)h->desc.n_pixels * h->value_bytes, padded_row = (size_t)h->n_padded * h->value_bytes;

@@ -1,10 +1,10 @@
 /* Counting with one global increment per value, in both layouts of the accumulator; and reading counts out of either.
  *
- * Neighbouring lanes take neighbouring pixels of one frame, a block 256 of them, grid.y runs over frames. In [cell, pixel] (bin-major)
- * lanes whose pixels share a bin share a sector; in [pixel, cell] (pixel-major) every increment touches its own. A frame increments each
+ * Neighbouring lanes take neighbouring pixels of one pattern, a block 256 of them, grid.y runs over patterns. In [cell, pixel] (bin-major)
+ * lanes whose pixels share a bin share a sector; in [pixel, cell] (pixel-major) every increment touches its own. A pattern increments each
  * pixel's row once, so a sector is back in DRAM before it is hit again unless the cells in use fit the L2: that, 32 bytes read and
  * written per value, is what bounds both, and why histogram_shared.cu is the default. */
-#include "kernels/cuda/histogram.cuh"
+#include "kernels/cuda/histogram_kernels.cuh"
 
 namespace {
 

@@ -22,7 +22,7 @@ static int64_t count_read_pixels(int64_t n_pixels, int64_t n_cells) {
     return n < 1 ? 1 : n < n_pixels ? n : n_pixels;
 }
 
-/* Device bytes but for the frames of batches. */
+/* Device bytes but for the patterns of batches. */
 static size_t fixed_bytes(const ps_histogram_desc *desc, const ps_histogram_map *map) {
     size_t n_padded = (size_t)round_up(desc->n_pixels, PS_GROUP), n_cells = (size_t)count_cells(map);
     size_t cell_bytes = desc->kernel == PS_HISTOGRAM_SHARED ? sizeof(uint32_t) + sizeof(uint16_t) : sizeof(uint32_t);

@@ -1,11 +1,11 @@
-/* Moments of every pixel and the sum of every frame, in one pass over a batch.
+/* Moments of every pixel and the sum of every pattern, in one pass over a batch.
  *
- * A thread takes V neighbouring pixels (16 bytes, 8 of uint8), a block 128 threads, grid.y shares out the frames; sums stay in registers
- * until the end, then go to the accumulators with one atomic each. A warp adds up its 32 V values of a frame and adds that to the frame's
- * sum. All sums are integers, so no order of atomics changes them. Bytes moved: the batch once; that bounds it. */
+ * A thread takes V neighbouring pixels (16 bytes, 8 of uint8), a block 128 threads, grid.y shares out the patterns; sums stay in registers
+ * until the end, then go to the accumulators with one atomic each. A warp adds up its 32 V values of a pattern and adds that to the
+ * pattern's sum. All sums are integers, so no order of atomics changes them. Bytes moved: the batch once; that bounds it. */
 #include <cfloat>
 
-#include "kernels/cuda/histogram.cuh"
+#include "kernels/cuda/histogram_kernels.cuh"
 
 namespace {
 
@@ -14,7 +14,7 @@ constexpr double CLIP = 274877906944.0; /* 2^38, as ps_histogram_quantum */
 
 template <class T> struct shape { static constexpr int V = sizeof(T) == 1 ? 8 : 16 / sizeof(T), WORDS = V * sizeof(T) / 4; };
 
-/* Sums of one pixel in a thread. add returns what the frame's sum gains. Small integers: 32-bit sums and extremes. */
+/* Sums of one pixel in a thread. add returns what the pattern's sum gains. Small integers: 32-bit sums and extremes. */
 template <class T, bool SMALL = ps_input<T>::small> struct partial {
     int32_t sum = 0, minimum = INT32_MAX, maximum = INT32_MIN;
     uint64_t square = 0;

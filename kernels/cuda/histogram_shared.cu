@@ -1,16 +1,16 @@
 /* Counting with counters in shared memory: the fast histogram kernel.
  *
- * A block owns a group of 32 pixels and runs through a batch's frames once, with all cells of its pixels in shared memory: words
+ * A block owns a group of 32 pixels and runs through a batch's patterns once, with all cells of its pixels in shared memory: words
  * [cell / 2, pixel], two 16-bit counters a word, so that pixel p lives in bank p whatever its value. A lane loads 16 bytes, V values of
- * neighbouring pixels of one frame; 32/V lanes cover the group, a warp V frames. Lanes of frame row r start at value r and wrap round,
- * so that at every step the 32 lanes touch 32 different pixels, hence 32 banks, and increments never collide. The loads of the next frames
- * are under way while these are counted. At the end the words are added to those of the same shape in global memory, 16 bytes a lane, rows
- * that are zero left alone. Those hold up to 65535 frames; before they could overflow `widen` adds them to the 32-bit accumulator
- * [pixel, cell].
+ * neighbouring pixels of one pattern; 32/V lanes cover the group, a warp V patterns. Lanes of pattern row r start at value r and wrap
+ * round, so that at every step the 32 lanes touch 32 different pixels, hence 32 banks, and increments never collide. The loads of the next
+ * patterns are under way while these are counted. At the end the words are added to those of the same shape in global memory, 16 bytes a
+ * lane, rows that are zero left alone. Those hold up to 65535 patterns; before they could overflow `widen` adds them to the 32-bit
+ * accumulator [pixel, cell].
  *
  * Bytes moved: the batch once, and the words in use twice, coalesced. More cells than shared memory holds are done in tiles, the batch's
- * slice read once per tile (from L2 mostly). What was measured, and what was tried, stands in docs/performance.md. */
-#include "kernels/cuda/histogram.cuh"
+ * slice read once per tile (from L2 mostly). What was measured, and what was tried, is in docs/performance.md. */
+#include "kernels/cuda/histogram_kernels.cuh"
 
 namespace {
 
@@ -62,7 +62,7 @@ __device__ __forceinline__ bool any(uint4 v) {
 }
 
 /* Adds n vectors of words to those in global memory, two counters at a time: there is no carry between them, since together they hold at
- * most 65535 frames. EXCLUSIVE: no other block adds to these; then a few loads overlap. */
+ * most 65535 patterns. EXCLUSIVE: no other block adds to these; then a few loads overlap. */
 template <bool EXCLUSIVE> __device__ __forceinline__ void flush(const uint4 *vectors, uint4 *target, int n) {
     for (int first = threadIdx.x; first < n; first += FLUSH_LOADS * blockDim.x) {
         uint4 sum[FLUSH_LOADS];
@@ -89,7 +89,7 @@ template <bool EXCLUSIVE> __device__ __forceinline__ void flush(const uint4 *vec
     }
 }
 
-/* The lane's vectors of frames first, first + V, ...; those behind the end are left as they are. */
+/* The lane's vectors of patterns first, first + V, ...; those behind the end are left as they are. */
 template <class T> __device__ __forceinline__ void load(uint4 *data, const T *source, int64_t first, int64_t end, int64_t n_padded) {
     constexpr int V = 16 / sizeof(T);
 #pragma unroll
@@ -97,7 +97,7 @@ template <class T> __device__ __forceinline__ void load(uint4 *data, const T *so
         if (first + u * V < end) data[u] = __ldcs((const uint4 *)(source + (first + u * V) * n_padded));
 }
 
-/* Counts frames begin ... end - 1 of the block's group. */
+/* Counts patterns begin ... end - 1 of the block's group. */
 template <class T, bool FORMULA, bool CENTRED, bool TILED>
 __device__ __forceinline__ void count(uint32_t *words, const ps_device_batch &batch, const ps_device_map &map, int64_t begin, int64_t end,
                                       uint32_t tile, uint32_t tile_cells) {
@@ -189,7 +189,7 @@ int round_up(int64_t value, int multiple) {
     return (int)((value + multiple - 1) / multiple * multiple);
 }
 
-/* Tiles of equal size as large as fit; threads and blocks to fill the multiprocessors, frames split where groups are too few. */
+/* Tiles of equal size as large as fit; threads and blocks to fill the multiprocessors, patterns split where groups are too few. */
 ps_code choose_tiling(const ps_device_batch *batch, tiling *t, ps_error *error) {
     int device, block_bytes, processor_bytes, reserved_bytes, n_processors;
     PS_HISTOGRAM_CUDA(error, cudaGetDevice(&device));

@@ -2,13 +2,13 @@
 #ifndef PS_KERNELS_CUDA_HISTOGRAM_STATE_CUH
 #define PS_KERNELS_CUDA_HISTOGRAM_STATE_CUH
 
-#include "kernels/cuda/histogram.cuh"
+#include "kernels/cuda/histogram_kernels.cuh"
 
 __extension__ typedef __int128 ps_int128;
 
 enum { PS_N_STAGES_PINNED = 3, PS_N_BATCHES = 2, PS_N_MOMENT_ARRAYS = 8 };
 
-/* A pinned buffer that the caller fills; its frames may go to two batches. */
+/* A pinned buffer that the caller fills; its patterns may go to two batches. */
 struct ps_pinned_stage {
     void *frames; /* [stage_frames, n_pixels] */
     cudaEvent_t begin[2], end[2];
@@ -36,7 +36,7 @@ struct ps_cuda_histogram {
     void *centre;
     uint32_t *table, *counts;
     uint32_t *packed;    /* of the shared kernel: ps_device_batch */
-    int64_t since_widen; /* frames in packed */
+    int64_t since_widen; /* patterns in packed */
     double *edges;
     float *edges_f32;
     long long *moment_arrays; /* [PS_N_MOMENT_ARRAYS, n_padded] */

@@ -1,6 +1,6 @@
 /* Images from Fourier coefficients on the fine grid: gather them into a half-plane, one inverse transform.
  *
- * A half-plane's cell Q takes the coefficient that stands at Q and the one at -Q (maps made once per system), so that lines with a
+ * A half-plane's cell Q takes the coefficient that is at Q and the one at -Q (maps made once per system), so that lines with a
  * fine-grid Nyquist frequency, whose partners are not each other's conjugates, come out as the real part of the full transform too: real
  * part of the image:      (x(Q) + conj(x(-Q)))/2 imaginary part of the wave:  (v(Q) - conj(v(-Q)))/(2i);  real part: (v(Q) + conj(v(-Q)))/2
  * One cell a thread; bytes: two maps, the coefficients once or twice, the half-plane once. Bound by memory. */
@@ -12,7 +12,7 @@
 
 enum { THREADS = 256 };
 
-/* A map's entry: 0 none, alias + 1 as it stands, -(alias + 1) by way of the partner. */
+/* A map's entry: 0 none, alias + 1 as it is, -(alias + 1) by way of the partner. */
 __device__ inline double2 coefficient(const double2 *x, int32_t entry, double sign) {
     if (entry == 0) return make_double2(0.0, 0.0);
     double2 value = x[entry > 0 ? entry - 1 : -entry - 1];

@@ -16,7 +16,7 @@
  * columns takes some 90 instructions, 58 of them double, and a run some 150 more. Measured alternatives are in docs/performance.md. */
 #include <limits.h>
 
-#include "kernels/cuda/normal.cuh"
+#include "kernels/cuda/normal_kernels.cuh"
 #include "kernels/cuda/normal_terms.cuh"
 
 enum { WARPS = 4, MOST = 4 }; /* MOST: columns whose products fit into registers */
@@ -37,7 +37,7 @@ __host__ __device__ static inline sections lay_out(int n_columns) {
     return s;
 }
 
-/* Where a lane stands: its rows in shared memory, its reach as column number `lane`, and what tile 0 of the band would give it. */
+/* Where a lane is: its rows in shared memory, its reach as column number `lane`, and what tile 0 of the band would give it. */
 typedef struct {
     const double2 *table;
     const ps_normal_terms *terms; /* [column][PS_CUDA_BAND_ROWS] */

@@ -1,7 +1,7 @@
 /* N of frequencies with more than 8 aliases: normal.cu's walk by a block of 8 warps. Columns that meet a tile are spread over the warps,
  * then pairs of groups of four; the complex Gram's upper triangle lies in shared memory, and where that is too small its rows are formed in
  * several passes over the pixels. */
-#include "kernels/cuda/normal.cuh"
+#include "kernels/cuda/normal_kernels.cuh"
 
 enum { WARPS = 8, THREADS = 32 * WARPS, WORDS = 2 * PS_MAX_ALIASES / 32 };
 

@@ -35,22 +35,25 @@ ps_code ps_cuda_system_scales(ps_system *system, ps_methods method, double *ampl
 /* Fills the host side of a system that needs no device; what a plan counts with. *system zeroed before. */
 ps_code ps_cuda_system_describe(const ps_system_desc *desc, ps_methods methods, ps_cuda_system *system, ps_error *error);
 void ps_cuda_system_undescribe(ps_cuda_system *system);
-ps_cuda_pixels ps_cuda_system_pixels(const ps_cuda_system *system);
-ps_cuda_aliases ps_cuda_system_aliases(const ps_cuda_system *system);
 
 /* system_arrays.cu */
 /* Sets the arrays of a system, or only counts them (arena->base NULL). Needs desc, methods, layout, n_spectrum and the counts of
  * tasks, normal and basis elements. */
 void ps_cuda_system_carve(ps_cuda_system *system, ps_cuda_arena *arena);
 ps_code ps_cuda_system_fill(ps_cuda_system *system, const ps_system_desc *desc, ps_error *error); /* needs the arrays set */
-/* Lists the solved aliases near q = 0 (reduce.cuh), or only counts them (NULL). */
+/* Lists the solved aliases near q = 0 (reduce_kernels.cuh), or only counts them (NULL). */
 int64_t ps_cuda_system_exact(const ps_cuda_system *system, const ps_system_desc *desc, int32_t *exact);
 /* What depends on weights: [n_active], NULL: 1. */
 ps_code ps_cuda_system_send_pixels(ps_cuda_system *system, const double *weights, ps_error *error);
+/* The arrays as kernels take them. */
+ps_cuda_pixels ps_cuda_system_pixels(const ps_cuda_system *system);
+ps_cuda_aliases ps_cuda_system_aliases(const ps_cuda_system *system);
+
+/* scratch.cu */
+/* Bytes of scratch that the system's largest operation needs; kept as system->scratch_bytes. */
+size_t ps_cuda_scratch_bytes(const ps_cuda_system *system);
 
 /* workspace.cu */
-/* Bytes of scratch that the system's largest operation needs. */
-size_t ps_cuda_scratch_bytes(const ps_cuda_system *system);
 /* Workspace for a batch: scratch, and room for the spectra of n_frames, as many tiles of each as the budget leaves (whole
  * segments); *tiles: how many of each frame. What is there already is kept when it is enough. */
 ps_code ps_cuda_workspace_ensure(ps_cuda_system *system, int64_t n_frames, int64_t *tiles, ps_error *error);
@@ -78,6 +81,7 @@ void ps_cuda_fft_sizes(ps_cuda_system *system); /* chooses own_fft, fft_batch an
 void ps_cuda_fft_release(ps_cuda_system *system);
 ps_cuda_transform ps_cuda_forward_transform(const ps_cuda_system *system);
 ps_cuda_transform ps_cuda_image_transform(const ps_cuda_system *system, int64_t batch);
+size_t ps_cuda_forward_scratch(const ps_cuda_system *system); /* at the beginning of the scratch: what the forward transform works in */
 
 /* counts.cu */
 size_t ps_cuda_upload_bytes(const ps_system_desc *desc, ps_dtype dtype);
@@ -169,6 +173,10 @@ ps_code ps_cuda_ssb(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f3
 size_t ps_cuda_ssb_wave_scratch(const ps_cuda_system *system);
 ps_code ps_cuda_ssb_phase(ps_cuda_frame *frame, float *phase_f32, double *phase_f64, double *loss, ps_error *error);
 size_t ps_cuda_ssb_phase_scratch(const ps_cuda_system *system);
+
+/* right_side_image.cu */
+ps_code ps_cuda_right_side_image(ps_frame *frame, float *image_f32, double *image_f64, ps_error *error);
+size_t ps_cuda_right_side_image_scratch(const ps_cuda_system *system);
 
 /* inspect.cu */
 ps_code ps_cuda_frame_data_norm(ps_frame *frame, double *data_norm, ps_error *error);

@@ -243,7 +243,7 @@ static ps_code launch_sizes(const ps_cuda_system *system, ps_reduce_arguments *a
 }
 
 template <int FRAMES> static ps_code launch_methods(const ps_cuda_system *system, ps_reduce_arguments *args, ps_error *error) {
-    bool right = system->methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX), ssb = system->methods & PS_METHOD_SSB;
+    bool right = system->methods & PS_METHODS_RIGHT_SIDE, ssb = system->methods & PS_METHOD_SSB;
     if (right && ssb) return launch_sizes<true, true, FRAMES>(system, args, error);
     if (right) return launch_sizes<true, false, FRAMES>(system, args, error);
     return launch_sizes<false, true, FRAMES>(system, args, error);
@@ -258,7 +258,7 @@ static ps_code launch_frames(const ps_cuda_system *system, int n_frames, ps_redu
 /* The exact aliases and the larger tasks go beside the others, on the side stream. */
 ps_code ps_reduce_launch(const ps_cuda_system *system, int n_frames, ps_reduce_arguments *args, ps_error *error) {
     const ps_cuda_backend *backend = system->backend;
-    bool right = system->methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX);
+    bool right = system->methods & PS_METHODS_RIGHT_SIDE;
     PS_TRY(ps_cuda_stream_join(backend->side, backend->compute, backend->compute_done, error));
     if (right) PS_TRY(ps_reduce_launch_exact(system, n_frames, args, error));
     PS_TRY(launch_frames(system, n_frames, args, error));

@@ -2,7 +2,7 @@
  * when the budget does not hold them whole, and reduced by reduce.cu and reduce_exact.cu; the phase method's projection follows. */
 #include <assert.h>
 
-#include "kernels/cuda/reduce.cuh"
+#include "kernels/cuda/reduce_kernels.cuh"
 
 /* How many of `left` frames the next launch takes: there are kernels for 1, 2 and 4. */
 static int frames_together(int64_t left) {
@@ -43,8 +43,7 @@ static ps_code clear_sums(ps_cuda_frame *frame, ps_error *error) {
     const ps_cuda_system *system = frame->system;
     size_t bytes = (size_t)system->desc.n_aliases * sizeof(double2);
     cudaStream_t stream = system->backend->compute;
-    if (system->methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX))
-        PS_TRY(PS_CUDA(error, cudaMemsetAsync(frame->d_right_phase, 0, bytes, stream)));
+    if (system->methods & PS_METHODS_RIGHT_SIDE) PS_TRY(PS_CUDA(error, cudaMemsetAsync(frame->d_right_phase, 0, bytes, stream)));
     if (system->methods & PS_METHOD_COMPLEX) PS_TRY(PS_CUDA(error, cudaMemsetAsync(frame->d_right_amplitude, 0, bytes, stream)));
     if (system->methods & PS_METHOD_SSB) PS_TRY(PS_CUDA(error, cudaMemsetAsync(frame->d_ssb, 0, bytes, stream)));
     return PS_CUDA(error, cudaMemsetAsync(frame->d_data_norm, 0, (size_t)system->desc.n_frequencies * sizeof(double), stream));
@@ -59,7 +58,7 @@ static ps_code set_ssb_zero(ps_cuda_frame *frame, ps_error *error) {
     return ps_cuda_send(frame->d_ssb + system->zero_alias, &value, 1, error);
 }
 
-/* The spectra of one frame's chunk, unless its complete spectra stand there from an earlier call. */
+/* The spectra of one frame's chunk, unless its complete spectra are there from an earlier call. */
 static ps_code fill_store(ps_cuda_frame *frame, int64_t place, int64_t first_tile, int64_t n_tiles, int64_t frame_stride, ps_error *error) {
     ps_cuda_workspace *workspace = &frame->system->workspace;
     bool whole = n_tiles == frame->system->layout.n_tiles;

@@ -3,7 +3,7 @@
  * A warp takes one alias and walks the bands of a chunk, lanes over pixels: both side bands, and for each frame of the batch the sums of
  * conj(T) W g for T_amplitude = t1 + t2 and T_phase = i (t1 - t2), added up over the lanes at the end of each segment, as in reduce.cu.
  * About one alias in a hundred comes here, so it costs little and is kept plain; it runs beside reduce.cu on a stream of its own. */
-#include "kernels/cuda/reduce.cuh"
+#include "kernels/cuda/reduce_kernels.cuh"
 
 enum { WARPS = 4 };
 

@@ -3,7 +3,7 @@
 #ifndef PS_KERNELS_CUDA_REDUCE_STRIP_CUH
 #define PS_KERNELS_CUDA_REDUCE_STRIP_CUH
 
-#include "kernels/cuda/reduce.cuh"
+#include "kernels/cuda/reduce_kernels.cuh"
 #include "kernels/cuda/row_phase.cuh"
 
 enum { PS_REDUCE_STRIP = 8 }; /* tiles; the same for any number of frames, for it shows in the order of sums */
@@ -192,7 +192,7 @@ __device__ inline void ps_add_single(const ps_cuda_geometry &g, const ps_column 
     }
 }
 
-/* gamma/|gamma| in double. rows: of this lane's row and sigma = +1; those of -1 stand a band's rows further. */
+/* gamma/|gamma| in double. rows: of this lane's row and sigma = +1; those of -1 are a band's rows further. */
 __device__ inline float2 ps_exact_unit_gamma(const ps_cuda_geometry &g, const ps_row_phase *rows, double v, double aperture) {
     double gamma_re = 0.0, gamma_im = 0.0;
 #pragma unroll 1

@@ -2,7 +2,7 @@
  * in place in the store of g, whose lanes are pixels from beginning to end.
  *
  * Two scan rows a and b are transformed as one complex row z = x_a + i x_b. row_kernel (a block: a pair of rows, 8 or 16 pixels): counts
- * less the mean, scaled, to Z(n). Z(n) stands in row a for n <= columns/2, and in row b at columns - n for the others; so column c holds
+ * less the mean, scaled, to Z(n). Z(n) is in row a for n <= columns/2, and in row b at columns - n for the others; so column c holds
  * Z(c) and Z(-c) of every pair, and nothing else. column_kernel (a block: a column, 8 or 16 pixels) parts them, X_a + i X_b = Z(c),
  * conj(X_a) + i conj(X_b) = Z(-c), and transforms along the rows; factors of 1/2 are in the scale. Rows that a thread of column_kernel
  * takes one after the other, `second` apart, are paired, so that it parts them in registers. The mean takes its place at the zero
@@ -17,7 +17,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "kernels/cuda/counts.cuh"
+#include "kernels/cuda/count_sheets.cuh"
 #include "kernels/cuda/operations.h"
 #include "kernels/cuda/scan_fft.cuh"
 
@@ -46,7 +46,7 @@ __device__ inline float2 *slot_spectra(const scan_arguments &args, int64_t slot)
     return args.spectra + (slot / PS_CUDA_LANES - args.first_tile) * args.n_spectrum * PS_CUDA_LANES + slot % PS_CUDA_LANES;
 }
 
-/* Where Z of a pair of rows stands. */
+/* Where Z of a pair of rows is. */
 struct cell_row {
     float2 *direct, *mirrored; /* a's and b's first cell */
     unsigned n;

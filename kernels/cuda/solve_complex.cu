@@ -263,7 +263,7 @@ static ps_code clear_answer(const ps_cuda_system *system, const ps_cuda_answer *
     return PS_OK;
 }
 
-/* The power of frequencies without an alias stays in the residual. */
+/* The data norm of frequencies without an alias stays in the residual. */
 struct unsolved_data_norm {
     const ps_cuda_frequency *frequencies;
     const double *residual, *data_norm;

@@ -4,13 +4,13 @@
  * Batches of fft_batch pixels go through three kernels whose planes stay in the level-2 cache: scan_kernel (counts less the pixel's mean as
  * float: without the constant the float transform's rounding errors are those of the fluctuations), cuFFT in place, tile_kernel (turns
  * [pixel, spectrum] to [tile, spectrum, 32] and puts the mean back as the zero frequency). Two batches are under way at a time, each on
- * its own stream, so that one fills the card while the other's kernels start and end. What stands in the spectra is g * dose; slots that
+ * its own stream, so that one fills the card while the other's kernels start and end. What is in the spectra is g * dose; slots that
  * hold no pixel are left as they are. Bytes to and from memory: active counts once, 8 bytes a pixel and spectrum once. Bound by cuFFT (1.5
  * us a plane of 512 x 512).
  *
  * scan_kernel: 128 positions of 16 pixels a block, turned in shared memory; lanes are pixels on the way in, positions on the way out.
  * tile_kernel: 32 spectrum values x up to 32 pixels a block, turned likewise. */
-#include "kernels/cuda/counts.cuh"
+#include "kernels/cuda/count_sheets.cuh"
 #include "kernels/cuda/operations.h"
 
 enum { SCAN_THREADS = 256, SCAN_PIXELS = 16, SCAN_POSITIONS = 128, TURN = 32, TURN_ROWS = 8 };

@@ -324,7 +324,7 @@ static arguments fixed_arguments(const ps_cuda_frame *frame, const ps_cuda_geome
     return args;
 }
 
-/* All batches of the tiles [first, first + n) whose spectra stand at `spectra`. */
+/* All batches of the tiles [first, first + n) whose spectra are at `spectra`. */
 static ps_code add_tiles(ps_cuda_frame *frame, const ps_cuda_geometry *fine, const buffers *b, int64_t first_tile, int64_t n_tiles,
                          const float2 *spectra, double mean, ps_error *error) {
     ps_cuda_system *system = frame->system;

@@ -70,6 +70,7 @@ ps_code ps_cuda_system_describe(const ps_system_desc *desc, ps_methods methods, 
     count_elements(system);
     system->n_exact = ps_cuda_system_exact(system, desc, NULL);
     ps_cuda_fft_sizes(system);
+    system->scratch_bytes = ps_cuda_scratch_bytes(system);
     return PS_OK;
 }
 
@@ -79,22 +80,6 @@ void ps_cuda_system_undescribe(ps_cuda_system *system) {
     free(system->apertures);
     system->frequencies = NULL;
     system->apertures = NULL;
-}
-
-ps_cuda_pixels ps_cuda_system_pixels(const ps_cuda_system *system) {
-    ps_cuda_pixels pixels = {system->d_pixels,
-                             system->d_tiles,
-                             system->d_root,
-                             system->d_bands,
-                             (int32_t)system->layout.n_tiles,
-                             (int32_t)system->layout.n_bands};
-    return pixels;
-}
-
-ps_cuda_aliases ps_cuda_system_aliases(const ps_cuda_system *system) {
-    ps_cuda_aliases aliases = {system->d_frequencies,     system->d_alias_u,          system->d_alias_v,
-                               system->d_alias_frequency, system->desc.n_frequencies, system->desc.n_aliases};
-    return aliases;
 }
 
 static ps_code build_system(ps_cuda_system *system, const ps_system_desc *desc, ps_methods methods, ps_error *error) {

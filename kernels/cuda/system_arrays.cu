@@ -4,7 +4,7 @@
 
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/operations.h"
-#include "kernels/cuda/reduce.cuh"
+#include "kernels/cuda/reduce_kernels.cuh"
 #include "kernels/cuda/tasks.h"
 
 void ps_cuda_system_carve(ps_cuda_system *system, ps_cuda_arena *arena) {
@@ -203,4 +203,20 @@ ps_code ps_cuda_system_fill(ps_cuda_system *system, const ps_system_desc *desc, 
     PS_TRY(send_exact(system, desc, error));
     PS_TRY(ps_cuda_scan_fft_fill(system, error));
     return send_image_maps(system, desc, error);
+}
+
+ps_cuda_pixels ps_cuda_system_pixels(const ps_cuda_system *system) {
+    ps_cuda_pixels pixels = {system->d_pixels,
+                             system->d_tiles,
+                             system->d_root,
+                             system->d_bands,
+                             (int32_t)system->layout.n_tiles,
+                             (int32_t)system->layout.n_bands};
+    return pixels;
+}
+
+ps_cuda_aliases ps_cuda_system_aliases(const ps_cuda_system *system) {
+    ps_cuda_aliases aliases = {system->d_frequencies,     system->d_alias_u,          system->d_alias_v,
+                               system->d_alias_frequency, system->desc.n_frequencies, system->desc.n_aliases};
+    return aliases;
 }

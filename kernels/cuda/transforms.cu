@@ -98,3 +98,13 @@ void ps_cuda_fft_release(ps_cuda_system *system) {
     destroy_plan(&system->inverse_row);
     destroy_plan(&system->inverse_column);
 }
+
+size_t ps_cuda_forward_scratch(const ps_cuda_system *system) {
+    ps_cuda_transform transform = ps_cuda_forward_transform(system);
+    ps_cuda_arena arena = {NULL, 0};
+    for (int i = 0; i < 2 && !system->own_fft; i++) {
+        ps_cuda_take<unsigned char>(&arena, (int64_t)ps_cuda_transform_bytes(&transform));
+        ps_cuda_take<unsigned char>(&arena, (int64_t)ps_cuda_transform_work(&transform));
+    }
+    return arena.used;
+}

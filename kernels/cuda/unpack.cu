@@ -5,7 +5,7 @@
  * frame's sheets, a list's entry each, neighbouring slots by neighbouring lanes. bytes_kernel (LZ4, plain): a warp takes a block and writes
  * it to the upload buffer, out of which gather_kernel takes the active pixels; see_kernel tallies and limits there. Bytes: the packed ones
  * once and the active counts once; the latency of LZ4's sequences bounds, hidden by as many warps as shared memory holds blocks. */
-#include "kernels/cuda/counts.cuh"
+#include "kernels/cuda/count_sheets.cuh"
 #include "kernels/cuda/intrinsics.cuh"
 #include "kernels/cuda/unpack.cuh"
 

@@ -7,11 +7,6 @@
 
 enum { PS_CUDA_PIECES = 16, PS_CUDA_TALLIES = 5 };
 
-/* Words of a bit for each detector pixel, of which two neighbours can be read from any pixel on. */
-static inline int64_t ps_cuda_unpack_words(const ps_system_desc *desc) {
-    return desc->detector_rows * desc->detector_columns / 32 + 2;
-}
-
 /* Packed patterns on the device, and room to find their blocks. */
 typedef struct {
     const uint8_t *d_bytes;              /* readable up to the word that holds the last byte */

@@ -1,6 +1,6 @@
 /* Which counts of an unpacked block are wanted, and where they go: a list for each block of a pattern, in the order of slots, so that the
- * lanes of a warp write whole sectors of the sheets that counts.cuh describes. Blocks of which nothing is wanted are in no list of blocks.
- * Slots without an active pixel get some active pixel's count, as from gather_kernel. */
+ * lanes of a warp write whole sectors of the sheets that count_sheets.cuh describes. Blocks of which nothing is wanted are in no list of
+ * blocks. Slots without an active pixel get some active pixel's count, as from gather_kernel. */
 #include <stdlib.h>
 #include <string.h>
 

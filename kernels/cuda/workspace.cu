@@ -1,29 +1,9 @@
-/* The workspace of a system: scratch for transforms and images, and the store of g. Its size is decided here, by arithmetic alone, so that
- * a plan made without a device says what will be used. */
+/* The workspace of a system: scratch for transforms and images (scratch.cu says how much), and the store of g. Its size is decided by
+ * arithmetic alone, so that a plan made without a device says what will be used. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/cuda/operations.h"
-
-static size_t larger(size_t a, size_t b) {
-    return a > b ? a : b;
-}
-
-static size_t forward_bytes(const ps_cuda_system *system) {
-    ps_cuda_transform transform = ps_cuda_forward_transform(system);
-    ps_cuda_arena arena = {NULL, 0};
-    for (int i = 0; i < 2 && !system->own_fft; i++) {
-        ps_cuda_take<unsigned char>(&arena, (int64_t)ps_cuda_transform_bytes(&transform));
-        ps_cuda_take<unsigned char>(&arena, (int64_t)ps_cuda_transform_work(&transform));
-    }
-    return arena.used;
-}
-
-size_t ps_cuda_scratch_bytes(const ps_cuda_system *system) {
-    size_t most = larger(ps_cuda_solve_scratch(system), ps_cuda_eigenbasis_scratch(system));
-    if (system->methods & PS_METHOD_SSB) most = larger(most, larger(ps_cuda_ssb_wave_scratch(system), ps_cuda_ssb_phase_scratch(system)));
-    return forward_bytes(system) + 256 + most;
-}
 
 static size_t tile_bytes(const ps_cuda_system *system) {
     return (size_t)system->n_spectrum * PS_CUDA_LANES * sizeof(float2);
@@ -56,14 +36,13 @@ static ps_code allocate(ps_cuda_system *system, int64_t store_tiles, ps_error *e
     ps_cuda_workspace *workspace = &system->workspace;
     ps_cuda_arena arena = {NULL, 0};
     workspace->store_tiles = store_tiles;
-    workspace->scratch_bytes = ps_cuda_scratch_bytes(system);
-    ps_cuda_take<unsigned char>(&arena, (int64_t)workspace->scratch_bytes);
+    ps_cuda_take<unsigned char>(&arena, (int64_t)system->scratch_bytes);
     ps_cuda_take<float2>(&arena, store_tiles * system->n_spectrum * PS_CUDA_LANES);
     workspace->bytes = arena.used;
     PS_TRY(ps_cuda_allocate(system->backend, arena.used, "the workspace", &workspace->memory, error));
     arena.base = (unsigned char *)workspace->memory;
     arena.used = 0;
-    workspace->scratch = ps_cuda_take<unsigned char>(&arena, (int64_t)workspace->scratch_bytes);
+    workspace->scratch = ps_cuda_take<unsigned char>(&arena, (int64_t)system->scratch_bytes);
     workspace->spectra = ps_cuda_take<float2>(&arena, store_tiles * system->n_spectrum * PS_CUDA_LANES);
     workspace->n_owners = store_tiles / system->layout.n_tiles;
     workspace->owner = (uint64_t *)calloc((size_t)workspace->n_owners + 1, sizeof *workspace->owner);
@@ -75,7 +54,7 @@ static ps_code allocate(ps_cuda_system *system, int64_t store_tiles, ps_error *e
 
 ps_code ps_cuda_workspace_ensure(ps_cuda_system *system, int64_t n_frames, int64_t *tiles, ps_error *error) {
     ps_cuda_workspace *workspace = &system->workspace;
-    size_t scratch = ps_cuda_scratch_bytes(system) + 256;
+    size_t scratch = system->scratch_bytes + 256;
     size_t free_bytes = ps_cuda_available(system->backend) + workspace->bytes;
     int64_t possible = free_bytes > scratch ? ps_cuda_chunk_tiles(system, n_frames, free_bytes - scratch) : 0;
     if (possible == 0)
@@ -93,6 +72,6 @@ ps_code ps_cuda_workspace_ensure(ps_cuda_system *system, int64_t n_frames, int64
 }
 
 ps_cuda_arena ps_cuda_scratch(const ps_cuda_system *system) {
-    ps_cuda_arena arena = {system->workspace.scratch + forward_bytes(system), 0};
+    ps_cuda_arena arena = {system->workspace.scratch + ps_cuda_forward_scratch(system), 0};
     return arena;
 }

@@ -1,4 +1,4 @@
-/* Made-up detector frames with the statistics of real ones, for benchmarks. */
+/* Made-up patterns with the statistics of real ones, for benchmarks. */
 #ifndef PS_BENCH_BENCH_FRAMES_H
 #define PS_BENCH_BENCH_FRAMES_H
 

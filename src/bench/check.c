@@ -45,7 +45,7 @@ static ps_code open_plain(const ps_plan *plan, ps_backend **backend, ps_system *
     ps_backend_options options = {0};
     *system = NULL;
     PS_TRY(ps_backend_open(&ps_backend_cpu_reference, &options, backend, error));
-    return ps_system_create(*backend, &plan->desc, PS_METHOD_PHASE | PS_METHOD_COMPLEX, system, error);
+    return ps_system_create(*backend, &plan->desc, PS_METHODS_PREPARED, system, error);
 }
 
 static void close_plain(ps_backend *backend, ps_system *system) {

@@ -11,7 +11,7 @@ typedef struct {
     double normal, right_side, eigenvalues, images;
 } ps_bench_tolerance;
 
-/* Everything the backend computes, on a small problem: N, eigenvalues, b, images and curves of both methods, both SSB estimators. */
+/* Everything the backend computes, on a small problem: N, eigenvalues, b, and all results of every method. */
 ps_code ps_bench_check_small(ps_backend *backend, const ps_bench_tolerance *tolerance, ps_bench_report *report, ps_error *error);
 /* N of a few frequencies of a prepared system, against the transfer of the plain path. */
 ps_code ps_bench_check_normal(ps_system *system, ps_methods method, const ps_plan *plan, double tolerance, ps_bench_report *report,

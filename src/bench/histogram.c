@@ -1,4 +1,4 @@
-/* Measures the histogram kernels: the published report's four configurations, its table over bins, large batches, frames from pinned
+/* Measures the histogram kernels: the published report's four configurations, its table over bins, large batches, patterns from pinned
  * memory end to end, and a whole recording. No kernel is timed before its counts agreed with another backend's. */
 #include "bench/histogram.h"
 
@@ -15,7 +15,7 @@
 #include "kernels/histogram.h"
 
 enum { DETECTOR = 400, RECORDING_DETECTOR = 192, RECORDING_SCAN = 512, MOST_REPEATS = 101, CHECKED_PIXELS = 1024, CHECKED_FRAMES = 64 };
-enum { END_TO_END_FACTOR = 4 }; /* so many times the frames, so that filling the pipeline and emptying it do not count for much */
+enum { END_TO_END_FACTOR = 4 }; /* so many times the patterns, so that filling the pipeline and emptying it do not count for much */
 
 typedef struct {
     const char *backend, *json_path;
@@ -35,7 +35,7 @@ typedef struct {
     int64_t batch;    /* 0: the backend's choice */
     int64_t n_frames; /* per repeat */
     bool readout;
-    bool from_stages; /* fill is timed with the frames that lie in the stages, without copying into them */
+    bool from_stages; /* fill is timed with the patterns that lie in the stages, without copying into them */
 } bench_case;
 
 typedef struct {
@@ -96,7 +96,7 @@ done:
     return code;
 }
 
-/* The same frames through this backend and through another one; histogram is new. */
+/* The same patterns through this backend and through another one; histogram is new. */
 static ps_code check_case(const session *s, const bench_case *c, const ps_histogram_map *map, ps_histogram *histogram, ps_error *error) {
     ps_code code = PS_OK;
     ps_histogram *other = NULL;
@@ -124,7 +124,7 @@ static spread spread_of(double *values, int64_t n) {
     return (spread){n % 2 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]), values[0], values[n - 1]};
 }
 
-/* Commits what lies in the stages again and again: frames in pinned memory, nothing written by the host. */
+/* Commits what lies in the stages again and again: patterns in pinned memory, nothing written by the host. */
 static ps_code commit_frames(ps_histogram *histogram, int64_t n_frames, ps_error *error) {
     for (int64_t done = 0; done < n_frames;) {
         void *buffer;
@@ -190,8 +190,8 @@ done:
 /* ---- the table ---------------------------------------------------------------------------------------------------------------- */
 
 static void print_heading(void) {
-    printf("%-13s %-11s %-7s %5s %-7s %6s  %-26s %8s %8s %-6s %9s %10s  %s\n", "backend", "kernel", "dtype", "bins", "frames", "batch",
-           "fill us/frame (range)", "moments", "copy", "bound", "end2end", "frames/s", "readout ms (kernel + copy)");
+    printf("%-13s %-11s %-7s %5s %-7s %6s  %-26s %8s %8s %-6s %9s %10s  %s\n", "backend", "kernel", "dtype", "bins", "patterns", "batch",
+           "fill us/pattern (range)", "moments", "copy", "bound", "end2end", "patterns/s", "readout ms (kernel + copy)");
 }
 
 static void report(session *s, const bench_case *c, const figures *found, const char *group) {
@@ -362,11 +362,11 @@ static ps_code bench_cpu(session *s, const ps_bench_frames *u16, const ps_bench_
 /* ---- the command -------------------------------------------------------------------------------------------------------------- */
 
 static ps_code choose_backend(settings *given, ps_error *error) {
-    const ps_backend_request request = {.name = given->backend, .where_name = "ptyseries bench histogram: --backend"};
+    const ps_backend_request request = {
+        .name = given->backend, .where_name = "ptyseries bench histogram: --backend", .needs_histograms = true};
     const ps_backend_ops *ops;
     ps_backend_options options;
     PS_TRY(ps_backend_select(&request, &ops, &options, error));
-    if (!ops->histogram) return PS_FAIL(error, PS_E_BACKEND, "%s: %s makes no histograms", request.where_name, ops->name);
     given->ops = ops->histogram;
     given->device = options.device;
     return PS_OK;
@@ -377,15 +377,15 @@ static ps_code parse(settings *given, int n_arguments, char **arguments, bool *h
         {"--backend", PS_OPTION_TEXT, &given->backend, "cpu, cuda or cuda:N (a device); without it cuda where there is a device, else cpu"},
         {"--threads", PS_OPTION_INTEGER, &given->n_threads, "CPU threads (default: all)"},
         {"--repeats", PS_OPTION_INTEGER, &given->repeats, "timed repeats of each line; the median is shown (default 5)"},
-        {"--distinct", PS_OPTION_INTEGER, &given->pool, "different made-up frames, used over and over (default 512)"},
+        {"--distinct", PS_OPTION_INTEGER, &given->pool, "different made-up patterns, used over and over (default 512)"},
         {"--rows", PS_OPTION_TEXT, &given->rows, "cuda: some of published,large,bins,recording; without it all"},
         {"--json", PS_OPTION_TEXT, &given->json_path, "also write the table to this file"},
     };
     ps_command_line line = {.command = "bench histogram",
                             .synopsis = "[OPTIONS]",
                             .description =
-                                "Times per-pixel histograms of made-up 400 x 400 frames, and of a 192 x 192 x 512 x 512 recording.\n"
-                                "Times are microseconds per frame; end2end starts from frames in (pinned) host memory.",
+                                "Times per-pixel histograms of made-up 400 x 400 patterns, and of a 192 x 192 x 512 x 512 recording.\n"
+                                "Times are microseconds per pattern; end2end starts from patterns in (pinned) host memory.",
                             .options = options,
                             .n_options = sizeof options / sizeof *options};
     PS_TRY(ps_options_parse(&line, n_arguments, arguments, help, error));
@@ -399,8 +399,8 @@ static ps_code parse(settings *given, int n_arguments, char **arguments, bool *h
                        "ptyseries bench histogram: --rows: found '%s', expected some of published,large,bins,recording", given->rows);
     if (given->repeats < 1 || given->repeats > MOST_REPEATS || given->pool < CHECKED_FRAMES || given->n_threads < 0)
         return PS_FAIL(error, PS_E_ARGUMENT,
-                       "ptyseries bench histogram: expected 1 to %d repeats, at least %d distinct frames, 0 or more threads", MOST_REPEATS,
-                       CHECKED_FRAMES);
+                       "ptyseries bench histogram: expected 1 to %d repeats, at least %d distinct patterns, 0 or more threads",
+                       MOST_REPEATS, CHECKED_FRAMES);
     return PS_OK;
 }
 

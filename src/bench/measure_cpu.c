@@ -4,6 +4,7 @@
 
 #include "bench/check.h"
 #include "bench/measure.h"
+#include "method/method.h"
 
 typedef struct {
     const ps_backend_ops *ops;
@@ -13,9 +14,8 @@ typedef struct {
     ps_frame *frame;
     double dose;
     float *image;
+    ps_methods solved; /* by solve */
 } cpu_case;
-
-static const ps_methods all_methods = PS_METHOD_PHASE | PS_METHOD_COMPLEX | PS_METHOD_SSB;
 
 static uint16_t *random_counts(const ps_system_desc *desc) {
     int64_t n = desc->scan_rows * desc->scan_columns * desc->detector_rows * desc->detector_columns;
@@ -40,7 +40,7 @@ static ps_code build(cpu_case *c, const ps_bench_options *options, ps_error *err
     mean = malloc((size_t)desc->n_active * sizeof *mean);
     c->image = malloc((size_t)(desc->scan_rows * desc->scan_columns * desc->upsampling * desc->upsampling) * sizeof *c->image);
     PS_GO_ALLOC(error, counts && mean && c->image);
-    PS_GO(ps_system_create(c->backend, desc, all_methods, &c->system, error));
+    PS_GO(ps_system_create(c->backend, desc, PS_METHODS_ALL, &c->system, error));
     PS_GO(ps_frame_create(c->system, PS_U16, &c->frame, error));
     PS_GO(ps_frame_upload(c->frame, 0, desc->scan_rows * desc->scan_columns, counts, error));
     PS_GO(ps_frame_mean_counts(c->frame, mean, NULL, error));
@@ -69,18 +69,11 @@ static ps_code reduce(void *context, ps_error *error) {
     return ps_frame_reduce(&c->frame, 1, &c->dose, error);
 }
 
-static ps_code solve_phase(void *context, ps_error *error) {
+static ps_code solve(void *context, ps_error *error) {
     cpu_case *c = context;
     const ps_strength strength = {0.1, 0.1};
     ps_solution solution = {.phase_f32 = c->image};
-    return ps_system_solve(c->frame, PS_METHOD_PHASE, 1, &strength, &solution, error);
-}
-
-static ps_code solve_complex(void *context, ps_error *error) {
-    cpu_case *c = context;
-    const ps_strength strength = {0.1, 0.1};
-    ps_solution solution = {.phase_f32 = c->image};
-    return ps_system_solve(c->frame, PS_METHOD_COMPLEX, 1, &strength, &solution, error);
+    return ps_system_solve(c->frame, c->solved, 1, &strength, &solution, error);
 }
 
 static ps_code ssb_wave(void *context, ps_error *error) {
@@ -88,24 +81,27 @@ static ps_code ssb_wave(void *context, ps_error *error) {
     return ps_frame_ssb(c->frame, PS_SSB_WAVE, c->image, NULL, NULL, error);
 }
 
+static ps_code add_row(cpu_case *c, const char *number, const char *name, ps_code (*run)(void *context, ps_error *error), int repeats,
+                       ps_bench_report *report, ps_error *error) {
+    ps_bench_times times;
+    char whole[96];
+    PS_TRY(ps_bench_repeat(repeats, run, c, &times, error));
+    snprintf(whole, sizeof whole, "%s: %s", c->ops->name, name);
+    ps_bench_add_row(report, number, whole, &times, 0.0, 0.0);
+    return PS_OK;
+}
+
 /* The rows of one backend. */
 static ps_code measure(cpu_case *c, int repeats, ps_bench_report *report, ps_error *error) {
-    const struct {
-        const char *number, *name;
-        ps_code (*run)(void *context, ps_error *error);
-    } rows[] = {{"3", "prepare both methods", prepare},
-                {"5", "next frame: g, b, data norm, SSB sums", reduce},
-                {"4", "new strength, phase", solve_phase},
-                {"4", "new strength, complex", solve_complex},
-                {"7", "SSB image from its sums", ssb_wave}};
-    char name[96];
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        ps_bench_times times;
-        PS_TRY(ps_bench_repeat(repeats, rows[i].run, c, &times, error));
-        snprintf(name, sizeof name, "%s: %s", c->ops->name, rows[i].name);
-        ps_bench_add_row(report, rows[i].number, name, &times, 0.0, 0.0);
+    PS_TRY(add_row(c, "3", "prepare both methods", prepare, repeats, report, error));
+    PS_TRY(add_row(c, "5", "next frame: g, b, data norm, SSB sums", reduce, repeats, report, error));
+    for (int i = 0; i < ps_n_methods; i++) {
+        char name[64];
+        c->solved = ps_method_table[i]->bits;
+        snprintf(name, sizeof name, "new strength, %s", ps_method_table[i]->name);
+        if (c->solved & PS_METHODS_PREPARED) PS_TRY(add_row(c, "4", name, solve, repeats, report, error));
     }
-    return PS_OK;
+    return add_row(c, "7", "SSB image from its sums", ssb_wave, repeats, report, error);
 }
 
 /* Row 15: how much faster the fast path is, for the rows that both have. */

@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "hdf5/bslz4.h"
 #include "hdf5/util.h"
+#include "input/open.h"
 #include "input/reader.h"
 #include "tasks/simulate/master_writer.h"
 
@@ -24,7 +25,7 @@ typedef struct {
     hid_t file, dataset; /* of the data file, for the library */
 } decode_case;
 
-/* Frame number f of the recording: [PIXELS], a mean of 10 with its noise. */
+/* Pattern number f of the recording: [PIXELS], a mean of 10 with its noise. */
 static void make_frame(int64_t f, uint16_t *counts) {
     uint64_t random = (uint64_t)(f % DIFFERENT_FRAMES) + 1;
     for (int i = 0; i < PIXELS; i++) {
@@ -125,7 +126,7 @@ static ps_code measure_own(decode_case *c, const ps_bench_options *options, ps_b
     int all = omp_get_max_threads(), wanted = options->n_threads > 0 ? options->n_threads : all;
     char name[96];
     PS_TRY(ps_reader_open(c->master, NULL, &c->reader, error));
-    snprintf(name, sizeof name, "read bitshuffle-LZ4, %lld frames 192 x 192 uint16, %d threads", (long long)c->n_frames, wanted);
+    snprintf(name, sizeof name, "read bitshuffle-LZ4, %lld patterns 192 x 192 uint16, %d threads", (long long)c->n_frames, wanted);
     omp_set_num_threads(wanted);
     ps_code code = measure(c, options, name, read_own, report, error);
     omp_set_num_threads(1);

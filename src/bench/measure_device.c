@@ -153,7 +153,7 @@ static ps_code measure_prepare(device_case *c, const ps_bench_problem *problem, 
 }
 
 static ps_code measure_preparations(device_case *c, const ps_bench_problem *problem, ps_error *error) {
-    const ps_methods both = PS_METHOD_PHASE | PS_METHOD_COMPLEX;
+    const ps_methods both = PS_METHODS_PREPARED;
     PS_TRY(measure_prepare(c, problem, PS_METHOD_PHASE, false, "1", "prepare phase, N in float", 15.0, 8.0, error));
     PS_TRY(measure_prepare(c, problem, PS_METHOD_COMPLEX, false, "2", "prepare complex, N in float", 24.0, 12.0, error));
     PS_TRY(measure_prepare(c, problem, both, false, "3", "prepare both, N in float", 26.0, 12.0, error));
@@ -211,7 +211,7 @@ static ps_code measure_strengths(device_case *c, ps_error *error) {
 static ps_code measure_frames(device_case *c, ps_error *error) {
     ps_bench_times times;
     char name[96];
-    c->solved = PS_METHOD_PHASE | PS_METHOD_COMPLEX;
+    c->solved = PS_METHODS_PREPARED;
     c->n_solved = N_STRENGTHS;
     for (c->n_batch = 1; c->n_batch <= c->n_frames; c->n_batch *= 2) {
         PS_TRY(ps_bench_repeat(c->options->repeats, reduce, c, &times, error));
@@ -227,7 +227,7 @@ static ps_code measure_frames(device_case *c, ps_error *error) {
 }
 
 static ps_code measure_regularized(device_case *c, const ps_bench_problem *problem, ps_error *error) {
-    PS_TRY(create_system(c, problem, PS_METHOD_PHASE | PS_METHOD_COMPLEX, error));
+    PS_TRY(create_system(c, problem, PS_METHODS_PREPARED, error));
     PS_TRY(prepare(c, error));
     PS_TRY(add_frame(c, NULL, error));
     PS_TRY(ps_bench_check_spectrum(c->frames[0], &c->plan, c->doses[0], count_of, c, 1e-6, c->report, error));
@@ -264,7 +264,7 @@ static ps_code measure_ssb(device_case *c, const ps_bench_problem *problem, cons
 
 /* Row 16: the same frame within a small budget: the same b to the last bit, and never more memory than stated. */
 static ps_code measure_memory(device_case *c, const ps_bench_problem *problem, ps_error *error) {
-    const ps_methods both = PS_METHOD_PHASE | PS_METHOD_COMPLEX;
+    const ps_methods both = PS_METHODS_PREPARED;
     double expected[4 * PS_MAX_ALIASES], found[4 * PS_MAX_ALIASES];
     int64_t frequency = c->plan.desc.n_frequencies / 3;
     ps_backend *whole = c->backend;

@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "hdf5/util.h"
+#include "input/open.h"
 #include "input/packed.h"
 #include "tasks/simulate/master_writer.h"
 

@@ -7,10 +7,12 @@
 
 #include "cli/cli.h"
 #include "core/options.h"
+#include "input/look.h"
+#include "input/open.h"
 #include "input/preflight.h"
 #include "input/reader.h"
-#include "store/info.h"
-#include "tasks/histogram/view.h"
+#include "input/scan_shape.h"
+#include "tasks/tasks.h"
 
 static void print_line(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -42,18 +44,18 @@ static void print_scan(const ps_reader *reader) {
     char place[100];
     int64_t rows = 0, columns = 0;
     const ps_recording *info = &reader->info;
-    print_line("detector frames", "%" PRId64, info->n_positions);
-    if (info->n_missing > 0) print_line("missing", "%" PRId64 " detector frames", info->n_missing);
+    print_line("patterns", "%" PRId64, info->n_positions);
+    if (info->n_missing > 0) print_line("missing", "%" PRId64 " patterns", info->n_missing);
     if (ps_reader_scan_shape(reader, NULL, &rows, &columns, NULL) == PS_OK)
         print_line("scan", "%" PRId64 " x %" PRId64 "%s", rows, columns,
-                   bracket(info->scan_rows ? info->scan_place : "square root of the number of frames", place));
+                   bracket(info->scan_rows ? info->scan_place : "square root of the number of patterns", place));
     else if (info->scan_rows)
         print_line("scan", "%" PRId64 " x %" PRId64 " in the file, which does not fit: give series.scan_shape", info->scan_rows,
                    info->scan_columns);
     else if (info->scan_doubt[0])
         print_line("scan", "not known, %s: give series.scan_shape", info->scan_doubt);
     else
-        print_line("scan", "not said, and the number of frames is no square: give series.scan_shape");
+        print_line("scan", "not said, and the number of patterns is no square: give series.scan_shape");
 }
 
 static void print_counts(const ps_recording *info) {
@@ -136,10 +138,10 @@ done:
 }
 
 static ps_code print_file(const char *source, const ps_reader_options *options, ps_error *error) {
-    ps_preflight_begin();
+    ps_preflight_begin(ps_recording_look);
     PS_TRY(ps_preflight_inspect(source, options, error));
-    if (ps_histogram_is_output(source)) return ps_histogram_print_info(source, error);
-    return ps_output_is_output(source) ? ps_output_print_info(source, error) : print_recording(source, options, error);
+    const ps_task *task = ps_task_of_output(source);
+    return task ? task->info(source, error) : print_recording(source, options, error);
 }
 
 int ps_command_info(int n_arguments, char **arguments) {

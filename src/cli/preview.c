@@ -1,37 +1,20 @@
-#include "report/preview.h"
-
+/* ptyseries preview: draws what an output file holds. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/cli.h"
 #include "core/log.h"
 #include "core/options.h"
-#include "tasks/histogram/preview.h"
-#include "tasks/histogram/view.h"
+#include "store/view.h"
+#include "tasks/tasks.h"
 
-/* "--pixel ROW,COLUMN" as often as given. */
-static ps_code read_pixels(const ps_option_list *given, int64_t (**pixels)[2], ps_error *error) {
-    *pixels = malloc(((size_t)given->n + 1) * sizeof **pixels);
-    if (!*pixels) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for pixels");
-    for (int64_t i = 0; i < given->n; i++) {
-        long long row, column;
-        char behind;
-        if (sscanf(given->texts[i], "%lld,%lld%c", &row, &column, &behind) != 2)
-            return PS_FAIL(error, PS_E_ARGUMENT, "ptyseries preview: --pixel: found '%s', expected ROW,COLUMN", given->texts[i]);
-        (*pixels)[i][0] = row;
-        (*pixels)[i][1] = column;
-    }
-    return PS_OK;
-}
-
-static ps_code draw(const char *path, const ps_preview_options *options, const ps_option_list *wanted, int64_t *n_written,
-                    ps_error *error) {
-    int64_t(*pixels)[2] = NULL;
-    if (!ps_histogram_is_output(path)) return ps_preview(path, options, n_written, error);
-    ps_code code = read_pixels(wanted, &pixels, error);
-    if (code == PS_OK) code = ps_histogram_preview(path, options, wanted->n, (const int64_t(*)[2])pixels, n_written, error);
-    free(pixels);
-    return code;
+static ps_code draw(const char *path, const ps_task_preview *options, int64_t *n_written, ps_error *error) {
+    ps_view view;
+    const ps_task *task = ps_task_of_output(path);
+    if (task) return task->preview(path, options, n_written, error);
+    PS_TRY(ps_view_open(path, &view, error)); /* it says what is wrong with the file */
+    ps_view_close(&view);
+    return PS_FAIL(error, PS_E_INPUT, "%s: no output of ptyseries", path);
 }
 
 static ps_code run(int n_arguments, char **arguments, ps_error *error) {
@@ -59,7 +42,8 @@ static ps_code run(int n_arguments, char **arguments, ps_error *error) {
     if (help) return PS_OK;
     if (!(options.clip_percent >= 0 && options.clip_percent < 50))
         return PS_FAIL(error, PS_E_ARGUMENT, "ptyseries preview: --clip: found %g, expected 0 to below 50 (percent)", options.clip_percent);
-    ps_code code = draw(path, &options, &pixels, &n_written, error);
+    ps_task_preview wanted = {.pictures = options, .n_pixels = pixels.n, .pixels = (const char *const *)pixels.texts};
+    ps_code code = draw(path, &wanted, &n_written, error);
     free(pixels.texts);
     PS_TRY(code);
     printf("%lld pictures and report.html in %s%s\n", (long long)n_written, options.directory ? options.directory : path,

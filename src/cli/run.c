@@ -12,12 +12,10 @@
 #include "core/log.h"
 #include "core/options.h"
 #include "core/text.h"
+#include "input/look.h"
 #include "input/preflight.h"
-#include "job/job.h"
 #include "plan/backend_choice.h"
-#include "tasks/histogram/histogram.h"
-#include "tasks/reconstruct/run.h"
-#include "tasks/simulate/simulate.h"
+#include "tasks/tasks.h"
 
 typedef struct {
     const char *job_path;
@@ -69,12 +67,7 @@ static ps_code do_task(const ps_cluster *cluster, const ps_job *job, const run_a
                        ps_error *error) {
     ps_run_options options = {
         .resume = given->resume, .overwrite = given->overwrite, .retry_failed = given->retry_failed, .command_line = command_line};
-    switch (job->task) {
-    case PS_TASK_RECONSTRUCT: return ps_reconstruct(cluster, job, &options, error);
-    case PS_TASK_SIMULATE: return ps_simulate(cluster, job, &options, error);
-    case PS_TASK_HISTOGRAM: return ps_histogram_run(cluster, job, &options, error);
-    }
-    return PS_FAIL(error, PS_E_INTERNAL, "unknown task %d", (int)job->task);
+    return ps_task_of_job(job)->run(cluster, job, &options, error);
 }
 
 /* Before any task starts threads. */
@@ -82,8 +75,8 @@ static ps_code place(ps_cluster *cluster, const ps_job *job, ps_error *error) {
     char pci_device[32] = "";
     const ps_backend_ops *ops;
     ps_backend_options options;
-    bool has_backend =
-        job->task != PS_TASK_SIMULATE && ps_backend_choose(job, cluster->node_rank, cluster->n_node_ranks, &ops, &options, NULL) == PS_OK;
+    bool has_backend = ps_task_of_job(job)->needs_backend &&
+                       ps_backend_choose(job, cluster->node_rank, cluster->n_node_ranks, &ops, &options, NULL) == PS_OK;
     if (has_backend && ops->device_bus) ops->device_bus(options.device, pci_device, sizeof pci_device); /* else the task says what lacks */
     return ps_place_ranks(cluster, pci_device[0] ? pci_device : NULL, (int)job->n_threads, error);
 }
@@ -91,7 +84,7 @@ static ps_code place(ps_cluster *cluster, const ps_job *job, ps_error *error) {
 static ps_code run_job(ps_cluster *cluster, const run_arguments *given, const char *command_line, ps_error *error) {
     ps_job job;
     ps_code code = ps_preflight_reach(given->job_path, error);
-    if (code == PS_OK) code = ps_job_load(given->job_path, given->settings.texts, given->settings.n, &job, error);
+    if (code == PS_OK) code = ps_job_load(ps_task_job_kinds(), given->job_path, given->settings.texts, given->settings.n, &job, error);
     bool loaded = code == PS_OK;
     code = ps_cluster_agree(cluster, code, error);
     if (code == PS_OK) code = place(cluster, &job, error);
@@ -108,7 +101,7 @@ int ps_command_run(int n_arguments, char **arguments) {
     char *command_line = join_command_line(n_arguments, arguments);
     ps_code code = parse(&given, n_arguments, arguments, &help, &error);
     if (code == PS_OK && !help) {
-        ps_preflight_begin(); /* while there are neither MPI nor threads */
+        ps_preflight_begin(ps_recording_look); /* while there are neither MPI nor threads */
         ps_stop_install(given.max_hours);
         code = ps_cluster_begin(&cluster, &error);
         ps_log_configure(&(ps_log_options){

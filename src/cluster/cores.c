@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/assert.h"
+
 static const double close_enough = 1e-6;
 
 /* ---- sets --------------------------------------------------------------------------------------------------------------------- */
@@ -75,7 +77,7 @@ static int turn_of(const ps_cores_question *q, int rank) {
     for (int other = 0; other < q->n_ranks; other++)
         if (q->numa[other] < 0) return rank;
     for (int other = 0; other < q->n_ranks; other++)
-        turn += q->numa[other] < q->numa[rank] || (q->numa[other] == q->numa[rank] && other < rank);
+        turn += q->numa[other] < q->numa[rank] || (other < rank && q->numa[other] == q->numa[rank]);
     return turn;
 }
 
@@ -127,6 +129,7 @@ static int whole(double cpus) {
 }
 
 bool ps_cores_decide(const ps_cores_question *q, int rank, ps_cores_plan *plan) {
+    PS_ASSERT(rank >= 0 && rank < q->n_ranks);
     bool is_confined = q->n_granted <= 0 || q->n_cpus <= q->n_granted;
     *plan = (ps_cores_plan){.action = PS_CORES_KEPT, .set = q->bound[rank], .had = cpus_of(q, rank)};
     plan->share = (double)(is_confined ? q->n_cpus : q->n_granted) / q->n_ranks;

@@ -18,12 +18,12 @@ enum { OWNER_HOST = 1, OWNER_COMMIT, OWNER_SLURM, OWNER_PROCESS };
 
 __attribute__((format(printf, 5, 6))) static void add_bound(ps_memory_bounds *bounds, uint64_t free_bytes, uint64_t kind, uint64_t which,
                                                             const char *format, ...) {
-    ps_memory_bound *to = NULL;
+    ps_memory_bound *to = &bounds->bounds[0];
     if (bounds->n < PS_MAX_MEMORY_BOUNDS) {
         to = &bounds->bounds[bounds->n++];
     } else {
-        for (int i = 0; i < bounds->n; i++)
-            if (!to || bounds->bounds[i].free_bytes > to->free_bytes) to = &bounds->bounds[i];
+        for (int i = 1; i < bounds->n; i++)
+            if (bounds->bounds[i].free_bytes > to->free_bytes) to = &bounds->bounds[i];
         if (to->free_bytes <= free_bytes) return;
     }
     *to = (ps_memory_bound){.free_bytes = free_bytes, .owner = {kind, which}};

@@ -30,7 +30,7 @@ typedef struct {
     char text[224];      /* the bound's */
 } ps_memory_share;
 
-/* Each adds what it finds; what cannot be read is no bound. root stands in front of /proc and /sys: "" but in tests. */
+/* Each adds what it finds; what cannot be read is no bound. root is in front of /proc and /sys: "" but in tests. */
 void ps_memory_bounds_add_host(const char *root, ps_memory_bounds *bounds);    /* MemAvailable; the commit limit where it is strict */
 void ps_memory_bounds_add_cgroups(const char *root, ps_memory_bounds *bounds); /* limit less usage; pages of files do not count as used */
 void ps_memory_bounds_add_process(ps_memory_bounds *bounds);                   /* RLIMIT_AS, RLIMIT_DATA */

@@ -1,4 +1,4 @@
-/* Small files of /proc and /sys, and where a process stands among the control groups. */
+/* Small files of /proc and /sys, and where a process is among the control groups. */
 #ifndef PS_CLUSTER_MEMORY_FILES_H
 #define PS_CLUSTER_MEMORY_FILES_H
 
@@ -8,7 +8,7 @@
 
 enum { PS_MEMORY_PATH = 4096 };
 
-/* All: root stands in front of path ("" but in tests); false, and nothing written, when the file or what is looked for is not there. */
+/* All: root is in front of path ("" but in tests); false, and nothing written, when the file or what is looked for is not there. */
 
 /* The number that the file begins with; "max" is UINT64_MAX. */
 bool ps_memory_file_number(const char *root, const char *path, uint64_t *number);

@@ -1,7 +1,7 @@
 /* Frames shared out to ranks through counters on rank 0 (cluster/counters.h): whoever is free claims the next one. The protocol is in
  * cluster/queue_steps.h.
  *
- * Frames stand in one order (group by group). A rank claims a work item and completes it (done or failed). A rank that cannot go on,
+ * Frames are in one order (group by group). A rank claims a work item and completes it (done or failed). A rank that cannot go on,
  * having lost its device, gives work items back; the others claim those last. Nobody is finished before every work item is completed
  * or no rank is left that works. */
 #ifndef PS_CLUSTER_QUEUE_H

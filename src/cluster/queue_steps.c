@@ -1,5 +1,7 @@
 #include "cluster/queue_steps.h"
 
+#include "core/assert.h"
+
 /* ---- what a step asks for ------------------------------------------------------------------------------------------------------ */
 
 static bool ask(ps_queue_steps *steps, int step, ps_counter_change *change, ps_counter_change wanted) {
@@ -18,6 +20,7 @@ static bool add_one(ps_queue_steps *steps, int step, int64_t at, ps_counter_chan
 
 /* work item: -1 to empty the slot. */
 static bool exchange(ps_queue_steps *steps, int step, int64_t work_item, ps_counter_change *change) {
+    PS_ASSERT(steps->n_work_items > 0 && steps->number >= 0 && work_item >= -1 && work_item < steps->n_work_items);
     int64_t slot = PS_QUEUE_SLOTS + steps->number % steps->n_work_items;
     return ask(steps, step, change, (ps_counter_change){.operation = PS_COUNTER_REPLACE, .at = slot, .value = work_item + 1});
 }
@@ -115,6 +118,7 @@ static bool state(ps_queue_steps *steps, int64_t before, ps_counter_change *chan
 
 void ps_queue_begin(ps_queue_steps *steps, ps_queue_action action, int64_t n_work_items, int64_t n_ranks, int64_t work_item,
                     ps_counter_change *change) {
+    PS_ASSERT(n_ranks > 0 && (action != PS_QUEUE_GIVE_BACK || (work_item >= 0 && work_item < n_work_items)));
     *steps = (ps_queue_steps){.action = action, .n_work_items = n_work_items, .n_ranks = n_ranks, .work_item = work_item};
     switch (action) {
     case PS_QUEUE_CLAIM:
@@ -128,6 +132,7 @@ void ps_queue_begin(ps_queue_steps *steps, ps_queue_action action, int64_t n_wor
 }
 
 bool ps_queue_go_on(ps_queue_steps *steps, int64_t before, ps_counter_change *change) {
+    PS_ASSERT(before >= 0);
     switch (steps->action) {
     case PS_QUEUE_CLAIM: return take(steps, before, change);
     case PS_QUEUE_GIVE_BACK: return give_back(steps, before, change);

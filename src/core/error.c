@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/assert.h"
+
 const char *ps_code_name(ps_code code) {
     switch (code) {
 #define X(c, status, name) \
@@ -25,6 +27,7 @@ int ps_code_exit_status(ps_code code) {
 }
 
 ps_code ps_error_set(ps_error *error, ps_code code, const char *file, int line, const char *format, ...) {
+    PS_ASSERT(code != PS_OK);
     if (!error || error->code != PS_OK) return code;
     error->code = code;
     error->file = file;

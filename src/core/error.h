@@ -46,10 +46,10 @@ typedef struct {
 const char *ps_code_name(ps_code code);
 int ps_code_exit_status(ps_code code);
 
-/* Records the reason in *error (may be NULL) unless one stands there already; returns code. Use PS_FAIL. */
+/* Records the reason in *error (may be NULL) unless one is there already; returns code. Use PS_FAIL. */
 ps_code ps_error_set(ps_error *error, ps_code code, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-/* Puts "context: " in front of the text that stands in *error. */
+/* Puts "context: " in front of the text that is in *error. */
 void ps_error_prefix(ps_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void ps_error_clear(ps_error *error);
 

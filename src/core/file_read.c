@@ -4,9 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/assert.h"
 #include "core/regular.h"
 
 ps_code ps_file_read_some(const char *path, int descriptor, int64_t offset, size_t n_bytes, void *bytes, size_t *got, ps_error *error) {
+    PS_ASSERT(descriptor >= 0 && offset >= 0 && (bytes || n_bytes == 0));
     *got = 0;
     while (*got < n_bytes) {
         ssize_t n = pread(descriptor, (char *)bytes + *got, n_bytes - *got, (off_t)(offset + (int64_t)*got));

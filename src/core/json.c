@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/assert.h"
 #include "core/text.h"
 #include "core/utf8.h"
 
@@ -48,7 +49,7 @@ static ps_code check_member(const ps_json *place, const cJSON *child, int64_t in
     ps_json member = {.value = child, .parent = place, .key = child->string, .index = index};
     if (child->string)
         for (const cJSON *other = child->next; other; other = other->next)
-            if (strcmp(child->string, other->string) == 0) return ps_json_refuse(&member, error, "the key stands there twice");
+            if (strcmp(child->string, other->string) == 0) return ps_json_refuse(&member, error, "the key is there twice");
     return check_values(&member, error);
 }
 
@@ -117,10 +118,12 @@ ps_json ps_json_member(const ps_json *object, const char *key) {
 }
 
 ps_json ps_json_element(const ps_json *array, int64_t index) {
+    PS_ASSERT(index >= 0 && index <= INT32_MAX);
     return (ps_json){.value = cJSON_GetArrayItem(array->value, (int)index), .parent = array, .index = index};
 }
 
 ps_json ps_json_next(const ps_json *element) {
+    PS_ASSERT(element->value);
     return (ps_json){.value = element->value->next, .parent = element->parent, .index = element->index + 1};
 }
 
@@ -216,6 +219,7 @@ static ps_code unknown_key(const ps_json *place, const char *const *keys, size_t
     char known[MESSAGE_TEXT - 128];
     const char *nearest = ps_text_nearest(place->key, keys, n_keys);
     if (!nearest) nearest = begins_alike(place->key, keys, n_keys);
+    if (n_keys == 0) return ps_json_refuse(place, error, "unknown key; none is known here");
     if (nearest) return ps_json_refuse(place, error, "unknown key; did you mean \"%s\"?", nearest);
     list_keys(keys, n_keys, known, sizeof known);
     return ps_json_refuse(place, error, "unknown key; known here: %s", known);
@@ -234,6 +238,7 @@ ps_code ps_json_object(const ps_json *place, const char *const *keys, size_t n_k
 }
 
 ps_code ps_json_number(const ps_json *place, double minimum, double maximum, double *number, ps_error *error) {
+    PS_ASSERT(minimum <= maximum);
     if (!place->value) return PS_OK;
     double value = place->value->valuedouble;
     if (!cJSON_IsNumber(place->value)) return ps_json_fail(place, error, "a number");
@@ -246,6 +251,7 @@ ps_code ps_json_number(const ps_json *place, double minimum, double maximum, dou
 }
 
 ps_code ps_json_integer(const ps_json *place, int64_t minimum, int64_t maximum, int64_t *integer, ps_error *error) {
+    PS_ASSERT(minimum <= maximum);
     if (!place->value) return PS_OK;
     double value = place->value->valuedouble;
     if (!cJSON_IsNumber(place->value) || value != floor(value) || !(fabs(value) <= largest_exact_integer) || (int64_t)value < minimum ||

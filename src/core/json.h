@@ -1,4 +1,4 @@
-/* JSON with places: values are read through a place that knows its pointer, so that every message says where it stands, what was found,
+/* JSON with places: values are read through a place that knows its pointer, so that every message says where the value is, what was found,
  * what was expected, and the nearest valid key.
  *
  * Members that are absent give a place whose value is NULL; readers then leave their result alone and return PS_OK, so that
@@ -14,7 +14,7 @@
 
 #include "core/error.h"
 
-/* A value and where it stands; lives on the caller's stack, and its parents must live as long. */
+/* A value and where it is; lives on the caller's stack, and its parents must live as long. */
 typedef struct ps_json {
     const cJSON *value;           /* NULL: absent */
     const struct ps_json *parent; /* NULL: the root */

@@ -10,7 +10,7 @@
 enum { LINE_BYTES = 4096, BAR_CELLS = 30 };
 
 static ps_log_options options = {.level = PS_LOG_INFO, .n_ranks = 1};
-static bool bar_on_terminal; /* a bar stands on the terminal's last line */
+static bool bar_on_terminal; /* a bar is on the terminal's last line */
 
 double ps_seconds(void) {
     struct timespec now;

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-/* What stands at path when it is no regular file: "a FIFO (named pipe)", "a socket", "a device", "a folder"; NULL: it is a regular file,
+/* What is at path when it is no regular file: "a FIFO (named pipe)", "a socket", "a device", "a folder"; NULL: it is a regular file,
  * or nothing that stat can see. Opens nothing. */
 const char *ps_special_file(const char *path);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/assert.h"
 #include "core/regular.h"
 
 char *ps_text_format(const char *format, ...) {
@@ -20,6 +21,7 @@ char *ps_text_format(const char *format, ...) {
 }
 
 char *ps_text_replace(const char *text, const char *old, const char *replacement) {
+    PS_ASSERT(*old);
     char *filled = strdup(text);
     size_t done = 0;
     for (char *at; filled && (at = strstr(filled + done, old)) != NULL;) {

@@ -33,6 +33,9 @@ const char *ps_dtype_name(ps_dtype dtype);
  * 0 for signed and floating types, which have none. */
 uint32_t ps_dtype_invalid_value(ps_dtype dtype);
 
+/* 64-bit integers are delivered as float64; what they were decides which values are no counts. */
+typedef enum { PS_AS_DELIVERED, PS_FROM_I64, PS_FROM_U64 } ps_stored;
+
 #ifdef __cplusplus
 }
 #endif

@@ -9,7 +9,8 @@
 
 #include "core/regular.h"
 #include "core/text.h"
-#include "hdf5/util.h"
+#include "hdf5/failure.h"
+#include "hdf5/linked_file.h"
 
 static char refused[PATH_MAX + 100];
 
@@ -28,8 +29,8 @@ static bool is_special_in(const char *folders, const char *name) {
     return special;
 }
 
-/* Whether the library could meet something special where it looks for a file that the one at path names: as it stands, in the folders of
- * its environment variables, and by its name beside path and beside what path is a link to. */
+/* Whether the library could meet something that is no regular file where it looks for a file that the one at path names: as it is, in the
+ * folders of its environment variables, and by its name beside path and beside what path is a link to. */
 static bool leads_to_special(const char *path, const char *named, const char *variable) {
     char real[PATH_MAX];
     const char *slash = strrchr(named, '/'), *name = named[0] == '/' ? slash + 1 : named;
@@ -83,18 +84,6 @@ static ps_code check_virtual(hid_t plist, const char *path, const char *name, ps
     return PS_OK;
 }
 
-/* The library takes external storage relative to the folder that the program runs in, or to a prefix of its own. malloc'd */
-static char *find_storage(const char *path, const char *named) {
-    static const char origin[] = "${ORIGIN}";
-    const char *prefix = getenv("HDF5_EXTFILE_PREFIX");
-    if (named[0] == '/' || !prefix || !*prefix) return strdup(named);
-    if (strncmp(prefix, origin, sizeof origin - 1) != 0) return ps_text_format("%s/%s", prefix, named);
-    char *folder = ps_path_directory(path);
-    char *found = folder ? ps_text_format("%s%s/%s", folder, prefix + sizeof origin - 1, named) : NULL;
-    free(folder);
-    return found;
-}
-
 static ps_code check_storage_file(const char *path, const char *name, const char *file, uint64_t end, ps_error *error) {
     struct stat status;
     const char *special = ps_special_file(file);
@@ -128,7 +117,7 @@ static ps_code check_storage(hid_t dataset, hid_t plist, const char *path, const
         hsize_t size = 0;
         if (H5Pget_external(plist, (unsigned)i, sizeof written - 1, written, &offset, &size) < 0) continue;
         uint64_t taken = size < left ? size : left;
-        char *file = find_storage(path, written);
+        char *file = ps_external_file_place(path, written);
         if (!file) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
         ps_code code = check_storage_file(path, name, file, (uint64_t)offset + taken, error);
         free(file);

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "core/assert.h"
+
 /* Transposes the 8 x 8 bits of x, byte r being row r. */
 static inline uint64_t transpose_bits(uint64_t x) {
     uint64_t t = (x ^ (x >> 7)) & UINT64_C(0x00AA00AA00AA00AA);
@@ -34,6 +36,7 @@ static inline void unshuffle_columns(const uint8_t *rows, size_t first_column, s
 }
 
 void ps_bit_shuffle(const uint8_t *elements, size_t n_elements, size_t element_bytes, uint8_t *rows) {
+    PS_ASSERT(n_elements % 8 == 0);
     switch (element_bytes) { /* constants let the compiler unroll */
     case 1: shuffle_columns(elements, n_elements / 8, 1, rows); break;
     case 2: shuffle_columns(elements, n_elements / 8, 2, rows); break;
@@ -184,6 +187,7 @@ DEFINE_UNSHUFFLE(gfni, GFNI)
 #endif
 
 void ps_bit_unshuffle(const uint8_t *rows, size_t n_elements, size_t element_bytes, uint8_t *elements) {
+    PS_ASSERT(n_elements % 8 == 0);
     size_t n_columns = n_elements / 8, done = 0;
 #ifdef __x86_64__
     if (element_bytes == 1 || element_bytes == 2 || element_bytes == 4) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/assert.h"
 #include "hdf5/bit_shuffle.h"
 #include "hdf5/lz4_block.h"
 
@@ -22,12 +23,14 @@ static uint64_t get_big_endian(const uint8_t *bytes, int n_bytes) {
 }
 
 size_t ps_bslz4_bound(int64_t n_elements, size_t element_bytes) {
+    PS_ASSERT(n_elements >= 0 && (element_bytes == 1 || element_bytes == 2 || element_bytes == 4 || element_bytes == 8));
     size_t bytes = (size_t)n_elements * element_bytes, n_blocks = bytes / BLOCK_BYTES + 1;
     return HEADER_BYTES + n_blocks * (LENGTH_BYTES + (size_t)LZ4_COMPRESSBOUND(BLOCK_BYTES)) + 8 * element_bytes;
 }
 
 ps_code ps_bslz4_encode(const void *elements, int64_t n_elements, size_t element_bytes, uint8_t *stream, size_t room, size_t *used,
                         ps_error *error) {
+    PS_ASSERT(room >= ps_bslz4_bound(n_elements, element_bytes));
     uint8_t rows[BLOCK_BYTES];
     const uint8_t *from = elements;
     if (n_elements < 0 || element_bytes == 0 || BLOCK_BYTES % (8 * element_bytes) != 0 || room < ps_bslz4_bound(n_elements, element_bytes))

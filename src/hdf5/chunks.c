@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/assert.h"
 #include "core/byte_order.h"
 #include "core/file_read.h"
 #include "hdf5/bslz4.h"
+#include "hdf5/failure.h"
 #include "hdf5/index.h"
-#include "hdf5/util.h"
+#include "hdf5/lock.h"
 
 /* The chunks that hold positions [first, first + n): a box of the chunk grid, in the order lead[0], lead[1], rows, columns. */
 typedef struct {
@@ -42,6 +44,7 @@ static size_t chunk_elements(const ps_hdf5_dataset *d) {
 }
 
 static chunk_read plan_read(ps_hdf5_dataset *d, const ps_hdf5_read *read) {
+    PS_ASSERT(read->n > 0 && read->first >= 0 && read->first + read->n <= d->n_positions);
     int64_t first = read->first, n = read->n;
     chunk_read r = {
         .dataset = d, .first = first, .n = n, .frame_offset = read->frame_offset, .missing = read->missing, .counts = read->counts};
@@ -71,7 +74,7 @@ static void stored_origin(const ps_hdf5_dataset *d, const int64_t origin[4], hsi
     for (int i = 1, k = d->rank == 4 ? 1 : 2; i < d->rank; i++, k++) stored[i] = (hsize_t)origin[k];
 }
 
-/* "file:dataset: detector frame N, chunk at byte B" before the reason; the byte only when it is known. In the calling thread. */
+/* "file:dataset: pattern N, chunk at byte B" before the reason; the byte only when it is known. In the calling thread. */
 static ps_code name_place(const chunk_read *r, int64_t index, ps_error *error) {
     ps_hdf5_dataset *d = r->dataset;
     int64_t origin[4];
@@ -85,10 +88,10 @@ static ps_code name_place(const chunk_read *r, int64_t index, ps_error *error) {
     ps_hdf5_unlock();
     int64_t frame = r->frame_offset + origin[0] * d->lead[1] + origin[1];
     if (known >= 0 && address != HADDR_UNDEF)
-        ps_error_prefix(error, "%s:%s: detector frame %" PRId64 ", chunk of %" PRIu64 " bytes at byte %" PRIu64 " of the file", d->path,
-                        d->name, frame, (uint64_t)bytes, (uint64_t)address);
+        ps_error_prefix(error, "%s:%s: pattern %" PRId64 ", chunk of %" PRIu64 " bytes at byte %" PRIu64 " of the file", d->path, d->name,
+                        frame, (uint64_t)bytes, (uint64_t)address);
     else
-        ps_error_prefix(error, "%s:%s: detector frame %" PRId64, d->path, d->name, frame);
+        ps_error_prefix(error, "%s:%s: pattern %" PRId64, d->path, d->name, frame);
     return error ? error->code : PS_E_INPUT;
 }
 
@@ -157,7 +160,7 @@ static uint8_t *direct_target(const chunk_read *r, const int64_t origin[4]) {
     return r->counts + (size_t)((position - r->first) * d->rows * d->columns) * d->stored_bytes;
 }
 
-/* The part of one position's frame that the chunk holds. */
+/* The part of one position's pattern that the chunk holds. */
 static void copy_frame_part(const chunk_read *r, const int64_t origin[4], const uint8_t *part, uint8_t *frame) {
     const ps_hdf5_dataset *d = r->dataset;
     int64_t rows = d->rows - origin[2] < d->chunk[2] ? d->rows - origin[2] : d->chunk[2];
@@ -295,6 +298,7 @@ done:
 }
 
 ps_code ps_hdf5_chunks_read(ps_hdf5_dataset *dataset, const ps_hdf5_read *read, ps_error *error) {
+    PS_ASSERT(dataset->storage != PS_THROUGH_HDF5 && read->counts);
     chunk_read r = plan_read(dataset, read);
     ps_code code = PS_OK;
     ps_hdf5_lock();

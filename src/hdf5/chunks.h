@@ -1,4 +1,4 @@
-/* Reads and unpacks the chunks of a dataset on all threads; used by hdf5_dataset.c only. */
+/* Reads and unpacks the chunks of a dataset on all threads; used by dataset.c only. */
 #ifndef PS_HDF5_CHUNKS_H
 #define PS_HDF5_CHUNKS_H
 

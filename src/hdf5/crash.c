@@ -65,7 +65,7 @@ static void say(int number, const ps_hdf5_work *work) {
     add_text(&l, ") on ");
     add_text(&l, work->path);
     if (work->n_frames > 0) {
-        add_text(&l, ", detector frames ");
+        add_text(&l, ", patterns ");
         add_number(&l, work->first_frame);
         add_text(&l, " to ");
         add_number(&l, work->first_frame + work->n_frames - 1);

@@ -8,6 +8,8 @@
 #include "hdf5/behind.h"
 #include "hdf5/bslz4.h"
 #include "hdf5/chunks.h"
+#include "hdf5/element_type.h"
+#include "hdf5/failure.h"
 #include "hdf5/index.h"
 #include "hdf5/util.h"
 
@@ -271,7 +273,7 @@ static ps_code read_through_hdf5(ps_hdf5_dataset *dataset, const ps_hdf5_read *r
         if (start[1] == 0 && extent[1] == dataset->lead[1]) extent[0] = left / dataset->lead[1];
         ps_code code = read_slab(dataset, start, extent, (uint8_t *)read->counts + (size_t)done * frame_bytes, error);
         if (code != PS_OK) {
-            ps_error_prefix(error, "detector frames %" PRId64 " to %" PRId64, read->frame_offset + at,
+            ps_error_prefix(error, "patterns %" PRId64 " to %" PRId64, read->frame_offset + at,
                             read->frame_offset + at + extent[0] * extent[1] - 1);
             return code;
         }

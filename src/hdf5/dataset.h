@@ -11,7 +11,6 @@
 
 #include "core/error.h"
 #include "core/types.h"
-#include "input/reader.h"
 
 typedef enum { PS_CHUNKS_PLAIN, PS_CHUNKS_BSLZ4, PS_CHUNKS_LZ4, PS_THROUGH_HDF5 } ps_hdf5_storage;
 
@@ -31,7 +30,7 @@ typedef struct {
     int64_t data_bytes;            /* on disk */
     int64_t image_low, image_high; /* attributes image_nr_low and image_nr_high; 0: not there */
     hid_t file, dataset;
-    struct ps_chunk_index *index; /* of PS_CHUNKS_*: NULL until the first read; hdf5_index.h */
+    struct ps_chunk_index *index; /* of PS_CHUNKS_*: NULL until the first read; index.h */
 } ps_hdf5_dataset;
 
 /* Owned by the caller: ps_hdf5_dataset_close. Rank-local. */

@@ -1,5 +1,6 @@
 #include "hdf5/flag.h"
 
+#include "hdf5/failure.h"
 #include "hdf5/util.h"
 
 static bool is_one_choice(hid_t type, hid_t space) {

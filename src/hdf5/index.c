@@ -8,7 +8,6 @@
 
 #include "core/file_read.h"
 #include "core/regular.h"
-#include "hdf5/util.h"
 
 enum {
     MESSAGE_LAYOUT = 8,

@@ -29,6 +29,17 @@ char *ps_linked_file_find(const char *path, const char *linked) {
     return found;
 }
 
+char *ps_external_file_place(const char *path, const char *named) {
+    static const char origin[] = "${ORIGIN}";
+    const char *prefix = getenv("HDF5_EXTFILE_PREFIX");
+    if (named[0] == '/' || !prefix || !prefix[0] || strcmp(prefix, ".") == 0) return strdup(named);
+    if (strncmp(prefix, origin, sizeof origin - 1) != 0) return ps_text_format("%s/%s", prefix, named);
+    char *folder = ps_path_directory(path);
+    char *place = folder ? ps_text_format("%s%s/%s", folder, prefix + sizeof origin - 1, named) : NULL;
+    free(folder);
+    return place;
+}
+
 /* Where "_data_000001" begins at the end of a name of n characters, else n. */
 static size_t without_number(const char *path, size_t n) {
     static const char word[] = "_data_";

@@ -9,10 +9,10 @@
 void ps_hdf5_lock(void);
 void ps_hdf5_unlock(void);
 
-/* What HDF5 works on, so that it can be said when a damaged file makes the library crash (core/crash.h, input/screen.h). */
+/* What HDF5 works on, so that it can be said when a damaged file makes the library crash (crash.h, input/preflight.h). */
 typedef struct {
     char path[4096];               /* "": nothing that was noted */
-    int64_t first_frame, n_frames; /* detector frames; n_frames 0: none in particular */
+    int64_t first_frame, n_frames; /* patterns; n_frames 0: none in particular */
 } ps_hdf5_work;
 
 /* Under ps_hdf5_lock; holds until the next note or until the lock is free. path: copied. */
@@ -23,7 +23,7 @@ const ps_hdf5_work *ps_hdf5_noted(void);
 void ps_hdf5_note_into(ps_hdf5_work *work);
 
 /* HDF5 failed to write a file. Closing it may then wait for other ranks for ever, and shutting the library down, which MPI_Finalize does,
- * may crash: a process in this state closes nothing and leaves by another door (ps_cluster_end). */
+ * may crash: a process in this state closes nothing and ends without the library's own clean-up (ps_cluster_end). */
 void ps_hdf5_mark_broken(void);
 bool ps_hdf5_is_broken(void);
 

@@ -1,80 +1,16 @@
 #include "hdf5/util.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/assert.h"
 #include "core/regular.h"
 #include "hdf5/behind.h"
-
-typedef struct {
-    char *text;
-    size_t bytes;
-} reason_target;
-
-static herr_t keep_reason(unsigned n, const H5E_error2_t *entry, void *target) {
-    reason_target *reason = target;
-    if (n == 0 && entry->desc) snprintf(reason->text, reason->bytes, "%s", entry->desc);
-    return 0;
-}
-
-void ps_hdf5_reason(char *text, size_t bytes) {
-    snprintf(text, bytes, "no reason given");
-    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_reason, &(reason_target){text, bytes});
-}
-
-static herr_t look_for_lack(unsigned n, const H5E_error2_t *entry, void *found) {
-    (void)n;
-    bool lack = entry->min_num == H5E_NOSPACE || entry->min_num == H5E_CANTALLOC ||
-                (entry->desc && strstr(entry->desc, "memory allocation failed"));
-    *(bool *)found |= lack;
-    return 0;
-}
-
-bool ps_hdf5_lacked_memory(void) {
-    bool found = false;
-    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, look_for_lack, &found);
-    return found;
-}
-
-static _Thread_local bool lacked;
-
-bool ps_hdf5_forget_lack(void) {
-    bool was = lacked;
-    lacked = false;
-    return was;
-}
-
-bool ps_hdf5_note_lack(bool succeeded) {
-    if (!succeeded) lacked |= ps_hdf5_lacked_memory();
-    return succeeded;
-}
-
-/* A damaged file may ask for any amount; a few megabytes that cannot be had are another matter. */
-static bool is_memory_short(void) {
-    enum { PROBE_BYTES = 16 << 20 };
-    void *probe = malloc(PROBE_BYTES);
-    free(probe);
-    return !probe;
-}
-
-ps_code ps_hdf5_fail(ps_error *error, const char *format, ...) {
-    char what[512], reason[256];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(what, sizeof what, format, arguments);
-    va_end(arguments);
-    ps_hdf5_reason(reason, sizeof reason);
-    if (!ps_hdf5_lacked_memory() && !lacked) return PS_FAIL(error, PS_E_INPUT, "%s: %s", what, reason);
-    bool is_short = is_memory_short();
-    return PS_FAIL(error, is_short ? PS_E_MEMORY : PS_E_INPUT, "%s: the HDF5 library could not get memory (%s): %s", what, reason,
-                   is_short ? "there is none left; nothing is known to be wrong with the file"
-                            : "it ran out for a moment, or the file asks for more than there is, as a damaged one may");
-}
+#include "hdf5/failure.h"
 
 bool ps_hdf5_is_file(const char *path) {
     ps_hdf5_lock();
@@ -249,6 +185,7 @@ bool ps_hdf5_number(hid_t location, const char *path, double *value) {
     return numbers_of(open_dataset(location, path), 1, value);
 }
 bool ps_hdf5_numbers(hid_t location, const char *path, size_t n, double *values) {
+    PS_ASSERT(n > 0);
     return numbers_of(open_dataset(location, path), n, values);
 }
 bool ps_hdf5_text(hid_t location, const char *path, char *text, size_t bytes) {
@@ -259,63 +196,4 @@ bool ps_hdf5_attribute_number(hid_t location, const char *path, const char *name
 }
 bool ps_hdf5_attribute_text(hid_t location, const char *path, const char *name, char *text, size_t bytes) {
     return text_of(open_attribute(location, path, name), text, bytes);
-}
-
-static bool integer_dtype(size_t bytes, bool is_signed, ps_dtype *dtype, bool *converted) {
-    *converted = bytes == 8;
-    switch (bytes) {
-    case 1: *dtype = is_signed ? PS_I8 : PS_U8; return true;
-    case 2: *dtype = is_signed ? PS_I16 : PS_U16; return true;
-    case 4: *dtype = is_signed ? PS_I32 : PS_U32; return true;
-    case 8: *dtype = PS_F64; return true;
-    default: return false;
-    }
-}
-
-void ps_hdf5_type_name(hid_t type, char *text, size_t bytes) {
-    int bits = (int)(8 * H5Tget_size(type));
-    switch (H5Tget_class(type)) {
-    case H5T_INTEGER: snprintf(text, bytes, "%d-bit integers", bits); break;
-    case H5T_FLOAT: snprintf(text, bytes, "%d-bit floating-point numbers", bits); break;
-    case H5T_ENUM: snprintf(text, bytes, "bool or enumerated values of %d bits", bits); break;
-    case H5T_COMPOUND: snprintf(text, bytes, "complex or compound values of %d bits", bits); break;
-    case H5T_STRING: snprintf(text, bytes, "text"); break;
-    case H5T_BITFIELD: snprintf(text, bytes, "bit fields of %d bits", bits); break;
-    case H5T_ARRAY: snprintf(text, bytes, "arrays in each element"); break;
-    default: snprintf(text, bytes, "elements that are no numbers"); break;
-    }
-}
-
-/* Fewer bits than the bytes have: a 12-bit number somewhere in 16 bits. */
-static bool is_padded(hid_t type) {
-    return H5Tget_precision(type) != 8 * H5Tget_size(type);
-}
-
-bool ps_hdf5_dtype(hid_t type, ps_dtype *dtype, bool *big_endian, bool *converted) {
-    size_t bytes = H5Tget_size(type);
-    H5T_class_t class = H5Tget_class(type);
-    *converted = false;
-    *big_endian = H5Tget_order(type) == H5T_ORDER_BE && bytes > 1;
-    if (class == H5T_INTEGER) {
-        bool known = integer_dtype(bytes, H5Tget_sign(type) == H5T_SGN_2, dtype, converted);
-        *converted |= is_padded(type);
-        return known;
-    }
-    if (class != H5T_FLOAT || (bytes != 2 && bytes != 4 && bytes != 8)) return false;
-    *converted = bytes == 2;
-    *dtype = bytes == 8 ? PS_F64 : PS_F32;
-    return true;
-}
-
-hid_t ps_hdf5_native(ps_dtype dtype) {
-    switch (dtype) {
-    case PS_U8: return H5T_NATIVE_UINT8;
-    case PS_U16: return H5T_NATIVE_UINT16;
-    case PS_U32: return H5T_NATIVE_UINT32;
-    case PS_I8: return H5T_NATIVE_INT8;
-    case PS_I16: return H5T_NATIVE_INT16;
-    case PS_I32: return H5T_NATIVE_INT32;
-    case PS_F32: return H5T_NATIVE_FLOAT;
-    default: return H5T_NATIVE_DOUBLE;
-    }
 }

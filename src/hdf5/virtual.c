@@ -15,7 +15,7 @@ void ps_virtual_free(ps_virtual_piece *pieces, int64_t n_pieces) {
     free(pieces);
 }
 
-/* Positions [*first, *first + *n) when the selection is a box of whole frames one after the other. */
+/* Positions [*first, *first + *n) when the selection is a box of whole patterns one after the other. */
 static bool selected_positions(hid_t space, int64_t *first, int64_t *n) {
     hsize_t dims[4], low[4], high[4], points = 1;
     int rank = H5Sget_simple_extent_ndims(space);
@@ -75,7 +75,7 @@ static int compare_pieces(const void *a, const void *b) {
     return (x->first > y->first) - (x->first < y->first);
 }
 
-/* Pieces that overlap are no list of frames. */
+/* Pieces that overlap are no list of patterns. */
 static bool are_disjoint(const ps_virtual_piece *pieces, int64_t n_pieces) {
     for (int64_t i = 1; i < n_pieces; i++)
         if (pieces[i].first < pieces[i - 1].first + pieces[i - 1].n) return false;

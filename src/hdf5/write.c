@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/assert.h"
 #include "core/regular.h"
 #include "hdf5/lock.h"
 
@@ -146,6 +147,7 @@ ps_code ps_h5_describe(hid_t parent, const char *child, const char *attribute, c
 
 ps_code ps_h5_dataset(hid_t parent, const char *name, hid_t file_type, hid_t memory_type, int rank, const hsize_t *dims, const void *values,
                       ps_error *error) {
+    PS_ASSERT(rank >= 0 && (dims || rank == 0));
     ps_code code = PS_OK;
     hid_t dataset = H5I_INVALID_HID, creation = H5Pcreate(H5P_DATASET_CREATE);
     hid_t space = rank == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(rank, dims, NULL);
@@ -173,6 +175,7 @@ hid_t ps_h5_text_type(size_t capacity) {
 }
 
 void ps_h5_pad_text(char *room, size_t capacity, const char *text) {
+    PS_ASSERT(capacity > 0);
     size_t length = text ? strlen(text) : 0;
     if (length > capacity) {
         length = capacity;

@@ -10,7 +10,7 @@
 
 void ps_h5_quiet(void); /* stops HDF5 from printing its error stack; every public function of this part calls it first */
 
-/* PS_E_HDF5 with "what", the innermost reason on HDF5's error stack and, when an errno stands there, its meaning and usual cure. */
+/* PS_E_HDF5 with "what", the innermost reason on HDF5's error stack and, when an errno is there, its meaning and usual cure. */
 ps_code ps_h5_fail(ps_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* PS_E_IO with "what", the meaning of errnum and its usual cure. */
 ps_code ps_io_fail(ps_error *error, int errnum, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -18,7 +18,7 @@ ps_code ps_io_fail(ps_error *error, int errnum, const char *format, ...) __attri
 void ps_h5_close(hid_t *id); /* any kind of id; sets it to H5I_INVALID_HID */
 
 /* Closes a file that was written: HDF5 may only now write, and fail. Sets *file to H5I_INVALID_HID, which also stands for none. After an
- * error the process must leave by another door (ps_hdf5_mark_broken in core/lock.h). */
+ * error the process must end without closing the library (ps_hdf5_mark_broken in core/lock.h). */
 ps_code ps_h5_close_written(hid_t *file, const char *path, ps_error *error);
 
 /* Opens for reading without file locks, so that a file that is being written can be read, on any file system. */

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "hdf5/failure.h"
+#include "hdf5/linked_file.h"
 #include "hdf5/util.h"
 #include "hdf5/virtual.h"
 
@@ -17,18 +19,6 @@ ps_code ps_file_list_add(ps_name_list *files, const char *path, ps_error *error)
         if (strcmp(files->names[i], path) == 0) return PS_OK;
     if (ps_name_list_add(files, path) == PS_OK) return PS_OK;
     return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the names of data files");
-}
-
-/* As HDF5 looks for it: below HDF5_EXTFILE_PREFIX, in which ${ORIGIN} is the folder of the HDF5 file, else in the working directory. */
-static char *external_path(const char *hdf5_path, const char *name) {
-    static const char origin[] = "${ORIGIN}";
-    const char *prefix = getenv("HDF5_EXTFILE_PREFIX");
-    if (name[0] == '/' || !prefix || !prefix[0] || strcmp(prefix, ".") == 0) return strdup(name);
-    if (strncmp(prefix, origin, sizeof origin - 1) != 0) return ps_text_format("%s/%s", prefix, name);
-    char *folder = ps_path_directory(hdf5_path);
-    char *path = folder ? ps_text_format("%s%s/%s", folder, prefix + sizeof origin - 1, name) : NULL;
-    free(folder);
-    return path;
 }
 
 static ps_code add_external(ps_name_list *files, const ps_hdf5_dataset *dataset, ps_error *error) {
@@ -44,7 +34,7 @@ static ps_code add_external(ps_name_list *files, const ps_hdf5_dataset *dataset,
             code = ps_hdf5_fail(error, "%s:%s: cannot read the names of its external files", dataset->path, dataset->name);
             break;
         }
-        char *path = external_path(dataset->path, name);
+        char *path = ps_external_file_place(dataset->path, name);
         code = path ? ps_file_list_add(files, path, error) : PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
         free(path);
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/log.h"
+#include "input/open.h"
 
 enum { MAX_SLOTS = 64 };
 static const size_t chunk_bytes_wanted = (size_t)16 << 20;

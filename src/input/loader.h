@@ -31,7 +31,7 @@ typedef struct {
 /* Bytes that the ring of ps_loader_create takes. */
 size_t ps_loader_bytes(const ps_loader_shape *shape, size_t ring_bytes);
 
-/* ring_bytes: what may wait unread by the caller; at least two detector frames are kept. */
+/* ring_bytes: what may wait unread by the caller; at least two patterns are kept. */
 ps_code ps_loader_create(const ps_loader_shape *shape, size_t ring_bytes, ps_loader **loader, ps_error *error);
 void ps_loader_destroy(ps_loader *loader);
 
@@ -51,7 +51,7 @@ void ps_loader_cancel(ps_loader *loader);  /* stops and forgets the recording in
 /* What reading the recording in hand met; complete after its end or its error, and after ps_loader_cancel up to where that stopped it. */
 typedef struct {
     ps_invalid_counts invalid;
-    int64_t n_missing; /* detector frames filled */
+    int64_t n_missing; /* patterns filled */
     int64_t n_pixels;  /* that tallies look at */
 } ps_loader_findings;
 ps_loader_findings ps_loader_found(ps_loader *loader);

@@ -1,5 +1,6 @@
 #include "input/name_list.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,4 +42,23 @@ void ps_name_list_free(ps_name_list *list) {
     for (int64_t i = 0; i < list->n; i++) free(list->names[i]);
     free(list->names);
     *list = (ps_name_list){0};
+}
+
+int ps_natural_compare(const char *a, const char *b) {
+    while (*a && *b) {
+        if (isdigit((unsigned char)*a) && isdigit((unsigned char)*b)) {
+            const char *a0 = a + strspn(a, "0"), *b0 = b + strspn(b, "0");
+            size_t na = strspn(a0, "0123456789"), nb = strspn(b0, "0123456789");
+            if (na != nb) return na < nb ? -1 : 1;
+            int order = strncmp(a0, b0, na);
+            if (order) return order;
+            a = a0 + na;
+            b = b0 + nb;
+            continue;
+        }
+        if (*a != *b) break;
+        a++;
+        b++;
+    }
+    return (unsigned char)*a - (unsigned char)*b;
 }

@@ -1,4 +1,4 @@
-/* A growing list of names. */
+/* A growing list of names, and the order in which people count. */
 #ifndef PS_INPUT_NAME_LIST_H
 #define PS_INPUT_NAME_LIST_H
 
@@ -16,5 +16,7 @@ ps_code ps_name_list_add(ps_name_list *list, const char *name); /* copies; PS_E_
 void ps_name_list_filter(ps_name_list *list, bool (*keep)(const char *name));
 void ps_name_list_sort(ps_name_list *list, int (*compare)(const char *a, const char *b));
 void ps_name_list_free(ps_name_list *list);
+
+int ps_natural_compare(const char *a, const char *b); /* as strcmp, runs of digits by value */
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/log.h"
+#include "input/open.h"
 
 /* What one recording's loading holds. */
 typedef struct {

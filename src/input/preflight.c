@@ -19,15 +19,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/file_read.h"
-#include "core/regular.h"
 #include "core/text.h"
 #include "hdf5/crash.h"
 #include "hdf5/lock.h"
-#include "input/source.h"
 
 enum { SOURCE_BYTES = 8192 };
-static const size_t largest_frame = (size_t)1 << 30; /* bytes; larger ones are not read here */
 
 /* A question and its answer, in memory that all processes share. */
 typedef struct {
@@ -53,50 +49,7 @@ static size_t n_passed, room;
 
 /* ---- the helper's side ---- */
 
-static void read_frames(ps_reader *reader) {
-    const ps_recording *info = &reader->info;
-    bool present;
-    size_t pixels = (size_t)(info->detector_rows * info->detector_columns), bytes = pixels * ps_dtype_bytes(info->dtype);
-    uint8_t *bad = bytes <= largest_frame ? malloc(pixels) : NULL;
-    void *frame = bytes <= largest_frame ? malloc(bytes) : NULL;
-    if (bad) ps_reader_mask(reader, bad, &present, NULL);
-    if (frame) ps_reader_read(reader, 0, 1, frame, NULL);
-    if (frame) ps_reader_read(reader, info->n_positions - 1, 1, frame, NULL);
-    free(bad);
-    free(frame);
-}
-
-/* Where the HDF5 library looks for it: at the beginning, or behind a user block of 512, 1024, ... bytes. */
-static bool has_fingerprint(const char *path) {
-    static const char signature[8] = "\x89HDF\r\n\x1a\n";
-    enum { LARGEST_USER_BLOCK = 1 << 20 };
-    char bytes[8];
-    size_t got = sizeof bytes;
-    bool found = false;
-    int file = -1;
-    if (ps_regular_open(path, PS_E_INPUT, &file, NULL) != PS_OK) return false;
-    for (int64_t at = 0; !found && got == sizeof bytes && at <= LARGEST_USER_BLOCK; at = at ? 2 * at : 512) {
-        if (ps_file_read_some(path, file, at, sizeof bytes, bytes, &got, NULL) != PS_OK) break;
-        found = got == sizeof bytes && memcmp(bytes, signature, sizeof bytes) == 0;
-    }
-    close(file);
-    return found;
-}
-
-/* Only the HDF5 library is known to crash; of other files it is enough that they answer. */
-static void read_source(const char *source) {
-    ps_source parts = {0};
-    ps_reader *reader = NULL;
-    struct stat status;
-    if (shared->only_reach) {
-        stat(source, &status);
-        return;
-    }
-    bool worth_it = ps_source_split(source, &parts, NULL) == PS_OK && has_fingerprint(parts.path);
-    ps_source_free(&parts);
-    if (worth_it && ps_reader_open(source, &shared->options, &reader, NULL) == PS_OK) read_frames(reader);
-    ps_reader_close(reader);
-}
+static ps_preflight_look *look_inside;
 
 static void look(void) {
     const struct rlimit time = {PS_PREFLIGHT_CPU_SECONDS, PS_PREFLIGHT_CPU_SECONDS + 1}, no_core = {0, 0};
@@ -104,7 +57,10 @@ static void look(void) {
     setrlimit(RLIMIT_CPU, &time);
     setrlimit(RLIMIT_CORE, &no_core);
     ps_hdf5_note_into(&shared->work);
-    read_source(shared->source);
+    if (shared->only_reach)
+        stat(shared->source, &(struct stat){0});
+    else
+        look_inside(shared->source, &shared->options);
     shared->finished = true;
     _exit(0);
 }
@@ -175,13 +131,14 @@ static void serve(int socket) {
     _exit(0);
 }
 
-void ps_preflight_begin(void) {
+void ps_preflight_begin(ps_preflight_look *inside) {
     int ends[2];
     pid_t parent = getpid();
     if (shared) return;
     void *memory = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
     shared = memory;
+    look_inside = inside;
     fflush(NULL);
     pid_t helper = fork();
     if (helper == 0) {

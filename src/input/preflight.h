@@ -1,9 +1,9 @@
 /* A look at recordings in processes of their own, before this process opens them.
  *
  * A damaged file can make the HDF5 library crash or never come to an end, and with it all ranks of a run. A helper process, which is forked
- * while the program is still small (before MPI, devices and threads), therefore has a child of its own open each recording first, with
- * its mask and its first and last position. What ends the child is an ordinary error here, and so is a file system that does not answer:
- * of any file, HDF5 or not, the child is the first to touch it. */
+ * while the program is still small (before MPI, devices and threads), therefore has a child of its own look at each recording first
+ * (look.h). What ends the child is an ordinary error here, and so is a file system that does not answer: of any file, HDF5 or not, the
+ * child is the first to touch it. */
 #ifndef PS_INPUT_PREFLIGHT_H
 #define PS_INPUT_PREFLIGHT_H
 
@@ -15,8 +15,12 @@
  * longer still is told as a file system that does not answer. */
 enum { PS_PREFLIGHT_CPU_SECONDS = 30, PS_PREFLIGHT_WAIT_SECONDS = 120 };
 
-/* Starts the helper, which ends with this process. Without it (never started, or it could not be) every look passes. */
-void ps_preflight_begin(void);
+/* What the child does with a source; what becomes of it besides a crash or a wait is not asked. */
+typedef void ps_preflight_look(const char *source, const ps_reader_options *options);
+
+/* Starts the helper, which ends with this process. Without it (never started, or it could not be) every look passes. look: usually
+ * ps_recording_look. */
+void ps_preflight_begin(ps_preflight_look *look);
 
 /* PS_E_INPUT names the file at which the library crashed or ran out of time, or that did not answer. Everything else passes, errors of the
  * file too: opening it will tell them. A recording that passed is not looked at again. Any thread. */

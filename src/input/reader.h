@@ -1,6 +1,6 @@
-/* One recording (a 4D-STEM frame) behind one interface; one file per format implements it.
+/* One recording (a 4D-STEM frame) behind one interface; one file per format implements it. open.h opens one.
  *
- * A format is chosen by looking into the file, never by its name alone. Readers are rank-local and not thread-safe; they take
+ * Readers are rank-local and not thread-safe; they take
  * ps_hdf5_lock themselves where they need it (do not hold it around a read: decoding needs no lock). They never modify a file. Shapes,
  * counts and sizes are 64-bit. */
 #ifndef PS_INPUT_READER_H
@@ -17,29 +17,26 @@
 typedef struct {
     int64_t scan_rows, scan_columns;
     bool shape_override;                 /* scan_rows and scan_columns hold although the file says another scan, or a list of positions */
-    int64_t skip_leading, skip_trailing; /* detector frames at both ends that belong to no scan position */
+    int64_t skip_leading, skip_trailing; /* patterns at both ends that belong to no scan position */
     int64_t flyback;                     /* positions behind each scan row that are not part of it */
-    int64_t repeats;                     /* detector frames per position, which are summed; 0 or 1: one */
+    int64_t repeats;                     /* patterns per position, which are summed; 0 or 1: one */
     bool serpentine;                     /* every second scan row runs backwards */
-    bool allow_partial;                  /* data that is missing is filled from the nearest frame and counted, not refused */
+    bool allow_partial;                  /* data that is missing is filled from the nearest pattern and counted, not refused */
     double saturation;                   /* instead of what the file says; INFINITY: no count is saturated */
     int64_t channel;                     /* of [position, channel, row, column] data, from 1 */
     /* Values that are no counts become the invalid-count value of the type (ps_dtype_invalid_value; NAN in floating types): counts at or
      * above the saturation value, infinities, negative values of signed integers, which are delivered as unsigned ones then, and
-     * invalid-count values that were written into other types (input/clean.h). */
+     * invalid-count values that were written into other types (adapters/clean.h). */
     bool exclude_invalid;
 } ps_reader_options;
-
-/* 64-bit integers are delivered as float64; what they were decides which values are no counts. */
-typedef enum { PS_AS_DELIVERED, PS_FROM_I64, PS_FROM_U64 } ps_stored;
 
 /* What a file tells about itself. NAN and 0 stand for "does not say". */
 typedef struct {
     char format[64];                 /* "Dectris master", "NumPy", ... */
-    int64_t n_positions;             /* detector frames in the recording */
+    int64_t n_positions;             /* patterns in the recording */
     int64_t scan_rows, scan_columns; /* 0 when the file does not say */
     int64_t detector_rows, detector_columns;
-    int64_t n_planned; /* detector frames that were to be recorded; 0: not said */
+    int64_t n_planned; /* patterns that were to be recorded; 0: not said */
     ps_dtype dtype;
     ps_stored stored;
     int bit_depth;        /* of the detector's counts, which may be less than dtype holds: 2^bit_depth - 1 is no count; 0: not said */
@@ -51,10 +48,10 @@ typedef struct {
     char acquisition_time[64]; /* ISO 8601 or empty */
     int64_t n_files;           /* files that hold the data */
     int64_t data_bytes;        /* their size on disk */
-    int64_t n_missing;         /* detector frames without data, filled (allow_partial) */
+    int64_t n_missing;         /* patterns without data, filled (allow_partial) */
     /* where the file says it: "/entry/instrument/beam/incident_energy", "dim0", ...; empty: it does not */
     char voltage_place[80], scan_place[80], step_place[80], pitch_place[80];
-    char scan_doubt[200]; /* why the frames must not be taken for a square: what the file says instead; empty: they may */
+    char scan_doubt[200]; /* why the patterns must not be taken for a square: what the file says instead; empty: they may */
     /* a detector pixel where the file gives it as a spatial frequency, which a voltage makes an angle; NAN: it does not. At pitch_place. */
     double detector_pitch_inv_A[2];
 } ps_recording;
@@ -77,7 +74,8 @@ typedef struct {
     bool (*probe)(const char *path, const char *dataset);
     ps_code (*open)(const char *path, const char *dataset, const ps_reader_options *options, ps_reader **reader, ps_error *error);
     void (*close)(ps_reader *reader); /* its own parts; ps_reader_close does the rest */
-    /* counts: [n_positions, detector_rows, detector_columns] of info.dtype, native byte order. Names file, frame and byte offset on damage.
+    /* counts: [n_positions, detector_rows, detector_columns] of info.dtype, native byte order. Names file, pattern and byte offset on
+     * damage.
      */
     ps_code (*read)(ps_reader *reader, int64_t first_position, int64_t n_positions, void *counts, ps_error *error);
     /* bad: [detector_rows, detector_columns], 1 where the file's own mask says not to use a pixel; *present false: the file has none. */
@@ -92,11 +90,9 @@ struct ps_reader {
     char *path;
     char *notes;        /* ps_reader_note */
     ps_name_list files; /* that it reads besides path; the reader adds them when it opens (input/file_list.h) */
-    ps_reader *inner;   /* NULL, or the reader this one stands in front of, which it owns */
+    ps_reader *inner;   /* NULL, or the reader this one is in front of, which it owns */
 };
 
-/* source: "path" or "path:/dataset". Finds the reader, opens it. Owned by the caller: ps_reader_close. */
-ps_code ps_reader_open(const char *source, const ps_reader_options *options, ps_reader **reader, ps_error *error);
 void ps_reader_close(ps_reader *reader);
 ps_code ps_reader_read(ps_reader *reader, int64_t first_position, int64_t n_positions, void *counts, ps_error *error);
 ps_code ps_reader_mask(ps_reader *reader, uint8_t *bad, bool *present, ps_error *error);
@@ -112,9 +108,5 @@ void ps_reader_note(ps_reader *reader, const char *format, ...) __attribute__((f
 
 /* Zeros without exclude_invalid. */
 ps_invalid_counts ps_reader_invalid(const ps_reader *reader);
-
-/* Scan shape from the job (options), else the file's metadata, else, where nothing the file says is against it (scan_doubt), the exact
- * square root of n_positions; otherwise PS_E_INPUT with both numbers and the factor pairs that would fit. Never trims or pads. */
-ps_code ps_reader_scan_shape(const ps_reader *reader, const ps_reader_options *options, int64_t *rows, int64_t *columns, ps_error *error);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <glob.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -11,6 +12,8 @@
 #include "hdf5/linked_file.h"
 #include "hdf5/util.h"
 #include "input/formats/empad_xml.h"
+#include "input/open.h"
+#include "input/source.h"
 
 enum { MAX_XML_BYTES = 4 << 20 };
 
@@ -77,16 +80,33 @@ static ps_code add_pattern(search *s, const char *pattern) {
     return code;
 }
 
-/* HDF5 looks at prefixes, beside the file, and where the program was started; all of them count. */
+/* The folders of a list "a:b:c" in the environment, ${ORIGIN} in them for the folder of the HDF5 file. */
+static ps_code add_prefixed(search *s, const char *folders, const char *folder, const char *name) {
+    static const char origin[] = "${ORIGIN}";
+    ps_code code = PS_OK;
+    for (const char *at = folders; at && *at && code == PS_OK; at += *at == ':') {
+        int length = (int)strcspn(at, ":"), skip = strncmp(at, origin, sizeof origin - 1) == 0 ? (int)sizeof origin - 1 : 0;
+        char *path = ps_text_format("%s%.*s/%s", skip ? folder : "", length - skip, at + skip, name);
+        code = add_path(s->files, path, s->error);
+        at += length;
+    }
+    return code;
+}
+
+/* HDF5 looks at prefixes, beside the file and beside what it is a link to, and where the program was started; all of them count. */
 static ps_code add_named(search *s, const char *written, const char *prefix_variable) {
-    char *folder = ps_path_directory(s->path), *here = ps_path_resolve(".", written);
-    const char *prefix = getenv(prefix_variable);
-    ps_code code = add_path(s->files, here, s->error);
+    char real[PATH_MAX];
+    const char *slash = strrchr(written, '/'), *name = written[0] == '/' ? slash + 1 : written;
+    char *folder = ps_path_directory(s->path), *behind = realpath(s->path, real) ? ps_path_directory(real) : NULL;
     char *found = ps_linked_file_find(s->path, written);
+    ps_code code = folder ? add_path(s->files, ps_path_resolve(".", written), s->error)
+                          : PS_FAIL(s->error, PS_E_MEMORY, "cannot allocate memory for a path");
     if (code == PS_OK && found) code = add_path(s->files, strdup(found), s->error);
-    if (code == PS_OK && folder) code = add_path(s->files, ps_text_format("%s/%s", folder, written), s->error);
-    if (code == PS_OK && prefix) code = add_path(s->files, ps_text_format("%s/%s", prefix, written), s->error);
+    if (code == PS_OK) code = add_path(s->files, ps_text_format("%s/%s", folder, name), s->error);
+    if (code == PS_OK && behind) code = add_path(s->files, ps_text_format("%s/%s", behind, name), s->error);
+    if (code == PS_OK) code = add_prefixed(s, getenv(prefix_variable), folder, name);
     free(found);
+    free(behind);
     free(folder);
     return code;
 }
@@ -103,7 +123,7 @@ static void free_numbers(char *name) {
     *out = '\0';
 }
 
-/* Numbered source files of a virtual dataset: whatever stands in the place of the number. */
+/* Numbered source files of a virtual dataset: whatever is in the place of the number. */
 static ps_code add_numbered(search *s, char *written) {
     ps_code code = PS_OK;
     char *folder = ps_path_directory(s->path), *pattern = NULL;
@@ -134,7 +154,9 @@ static ps_code add_storage(search *s, hid_t plist) {
     int n = H5Pget_external_count(plist);
     for (int i = 0; i < n; i++) {
         char name[4096] = "";
-        if (H5Pget_external(plist, (unsigned)i, sizeof name - 1, name, NULL, NULL) >= 0) PS_TRY(add_named(s, name, "HDF5_EXTFILE_PREFIX"));
+        if (H5Pget_external(plist, (unsigned)i, sizeof name - 1, name, NULL, NULL) < 0) continue;
+        PS_TRY(add_path(s->files, ps_external_file_place(s->path, name), s->error));
+        PS_TRY(add_named(s, name, "HDF5_EXTFILE_PREFIX"));
     }
     return PS_OK;
 }
@@ -236,18 +258,38 @@ done:
 
 /* ---- the whole ---- */
 
-ps_code ps_recording_files_list(const char *path, ps_name_list *names, ps_error *error) {
+/* What the reader itself says that it reads; nothing of what it does not open. */
+static ps_code add_read(const char *source, const ps_reader_options *options, found_files *files, ps_error *error) {
+    ps_reader *reader = NULL;
+    ps_name_list read = {0};
+    ps_error reason = {0};
+    ps_code code = ps_reader_open(source, options, &reader, &reason);
+    if (code == PS_OK) code = ps_reader_list_files(reader, &read, &reason);
+    ps_reader_close(reader);
+    if (code == PS_E_MEMORY) PS_FAIL(error, code, "%s", reason.text);
+    code = code == PS_E_MEMORY ? code : PS_OK;
+    for (int64_t i = 0; i < read.n && code == PS_OK; i++) code = add_path(files, strdup(read.names[i]), error);
+    ps_name_list_free(&read);
+    return code;
+}
+
+ps_code ps_recording_files_list(const char *source, const ps_reader_options *options, ps_name_list *names, ps_error *error) {
     struct stat status;
     ps_code code = PS_OK;
+    ps_source parts = {0};
     found_files files = {.names = names};
     int64_t next = names->n;
-    if (!is_regular(path, &status)) return PS_OK;
+    PS_GO(ps_source_split(source, &parts, error));
+    const char *path = parts.path;
+    if (!is_regular(path, &status)) goto done;
     PS_GO(remember(&files, &status));
+    PS_GO(add_read(source, options, &files, error));
     PS_GO(add_companions(path, &files, error));
     PS_GO(search_hdf5(path, &files, error));
     for (; next < names->n; next++) PS_GO(search_hdf5(names->names[next], &files, error)); /* grows while it is gone through */
 done:
     free(files.seen);
+    ps_source_free(&parts);
     return code;
 }
 
@@ -256,8 +298,10 @@ ps_code ps_recording_files_guess(const char *path, ps_name_list *names, ps_error
     found_files files = {.names = names};
     search s = {.path = path, .files = &files, .error = error};
     if (!has_ending(path, ending)) return PS_OK;
-    char *pattern = ps_text_format("%.*s_data_*.h5", (int)(strlen(path) - strlen(ending)), path);
+    int length = (int)(strlen(path) - strlen(ending));
+    char *pattern = ps_text_format("%.*s_data_*.h5", length, path);
     ps_code code = pattern ? add_pattern(&s, pattern) : PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
+    if (code == PS_OK) code = add_path(&files, ps_text_format("%.*s.h5", length, path), error);
     free(pattern);
     free(files.seen);
     return code;

@@ -1,6 +1,5 @@
 #include "input/series.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <glob.h>
 #include <inttypes.h>
@@ -14,27 +13,9 @@
 #include "core/text.h"
 #include "input/name_list.h"
 #include "input/preflight.h"
+#include "input/series_gaps.h"
 #include "input/series_order.h"
 #include "input/source.h"
-
-int ps_natural_compare(const char *a, const char *b) {
-    while (*a && *b) {
-        if (isdigit((unsigned char)*a) && isdigit((unsigned char)*b)) {
-            const char *a0 = a + strspn(a, "0"), *b0 = b + strspn(b, "0");
-            size_t na = strspn(a0, "0123456789"), nb = strspn(b0, "0123456789");
-            if (na != nb) return na < nb ? -1 : 1;
-            int order = strncmp(a0, b0, na);
-            if (order) return order;
-            a = a0 + na;
-            b = b0 + nb;
-            continue;
-        }
-        if (*a != *b) break;
-        a++;
-        b++;
-    }
-    return (unsigned char)*a - (unsigned char)*b;
-}
 
 /* Natural order; names that differ only in leading zeros by bytes, so that the order never depends on the file system. */
 static int compare_paths(const char *a, const char *b) {

@@ -35,9 +35,4 @@ ps_code ps_series_build_ordered(const char *base_directory, const char *const *p
                                 ps_error *error);
 void ps_series_free(ps_series *series);
 
-/* Seconds since 1970 of an ISO 8601 time ("2025-05-03T01:51:00.302+02:00"); NAN: it is none. */
-double ps_time_parse(const char *text);
-
-int ps_natural_compare(const char *a, const char *b); /* as strcmp, runs of digits by value */
-
 #endif

@@ -9,7 +9,7 @@ typedef struct {
     char *dataset; /* owned, begins with "/"; NULL: none given */
 } ps_source;
 
-/* A colon may be part of a file name: what exists as a file as it stands is a path; otherwise the last ":/" splits. */
+/* A colon may be part of a file name: what exists as a file under the whole name is a path; otherwise the last ":/" splits. */
 ps_code ps_source_split(const char *text, ps_source *source, ps_error *error);
 void ps_source_free(ps_source *source);
 

@@ -7,63 +7,70 @@
 
 #include "core/text.h"
 #include "job/job_parts.h"
-#include "optics/plan.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static const char *const tasks[] = {"reconstruct", "simulate", "histogram", "fit"};
-enum { TASK_FIT = PS_TASK_HISTOGRAM + 1 };
+/* What every job may have. */
+static const char *const common_entries[] = {"$schema", "comment", "task"};
+enum { MOST_ENTRIES = 64, MOST_KINDS = 16 };
 
-/* Every entry of a job, and the tasks it belongs to. */
-enum { IN_RECONSTRUCT = 1 << PS_TASK_RECONSTRUCT, IN_SIMULATE = 1 << PS_TASK_SIMULATE, IN_HISTOGRAM = 1 << PS_TASK_HISTOGRAM };
-enum { IN_ALL = IN_RECONSTRUCT | IN_SIMULATE | IN_HISTOGRAM };
-static const struct {
-    const char *name;
-    int tasks;
-} entries[] = {{"$schema", IN_ALL},
-               {"comment", IN_ALL},
-               {"task", IN_ALL},
-               {"series", IN_RECONSTRUCT | IN_HISTOGRAM},
-               {"optics", IN_RECONSTRUCT | IN_SIMULATE},
-               {"upsampling", IN_RECONSTRUCT},
-               {"weights", IN_RECONSTRUCT},
-               {"methods", IN_RECONSTRUCT},
-               {"probe_form", IN_RECONSTRUCT},
-               {"output", IN_RECONSTRUCT | IN_HISTOGRAM},
-               {"compute", IN_ALL},
-               {"histogram", IN_HISTOGRAM},
-               {"simulate", IN_SIMULATE}};
-
-static ps_code check_entries(const ps_json *root, ps_error *error) {
-    const char *names[COUNT(entries)];
-    for (size_t i = 0; i < COUNT(entries); i++) names[i] = entries[i].name;
-    return ps_json_object(root, names, COUNT(entries), error);
+static bool is_among(const char *name, const char *const *names, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
 }
 
-static ps_code read_task(const ps_json *root, ps_job *job, ps_error *error) {
-    ps_json task = ps_json_member(root, "task"), comment = ps_json_member(root, "comment"), schema = ps_json_member(root, "$schema");
-    const char *text;
-    int choice = 0;
-    PS_TRY(check_entries(root, error));
-    PS_TRY(ps_json_text(&comment, &text, error));
-    PS_TRY(ps_json_text(&schema, &text, error));
-    PS_TRY(ps_json_require(&task, error));
-    PS_TRY(ps_json_choice(&task, tasks, COUNT(tasks), &choice, error));
-    if (choice == TASK_FIT) return ps_json_refuse(&task, error, "fitting optics is not part of this version");
-    job->task = (ps_task)choice;
-    for (size_t i = 0; i < COUNT(entries); i++) {
-        ps_json entry = ps_json_member(root, entries[i].name);
-        if (entry.value && !(entries[i].tasks & 1 << choice))
-            return ps_json_refuse(&entry, error, "a %s job has no such entry", tasks[choice]);
-    }
+static bool has_entry(const ps_job_kind *kind, const char *name) {
+    return is_among(name, common_entries, COUNT(common_entries)) || is_among(name, kind->entries, kind->n_entries);
+}
+
+/* Every entry that any job has, each once; names: [MOST_ENTRIES]. */
+static ps_code list_entries(const ps_job_kinds *kinds, const char **names, size_t *n, ps_error *error) {
+    *n = COUNT(common_entries);
+    memcpy(names, common_entries, sizeof common_entries);
+    for (size_t k = 0; k < kinds->n; k++)
+        for (size_t i = 0; i < kinds->kinds[k]->n_entries; i++) {
+            if (is_among(kinds->kinds[k]->entries[i], names, *n)) continue;
+            if (*n == MOST_ENTRIES) return PS_FAIL(error, PS_E_INTERNAL, "more than %d entries of jobs", MOST_ENTRIES);
+            names[(*n)++] = kinds->kinds[k]->entries[i];
+        }
     return PS_OK;
 }
 
-static ps_code read_upsampling(const ps_json *place, ps_job *job, ps_error *error) {
-    if (!place->value) return PS_OK;
-    if (cJSON_IsString(place->value) && strcmp(place->value->valuestring, "auto") == 0) return PS_OK;
-    if (!cJSON_IsNumber(place->value)) return ps_json_fail(place, error, "\"auto\" or a whole number from 1 to %d", PS_MAX_UPSAMPLING);
-    return ps_json_integer(place, 1, PS_MAX_UPSAMPLING, &job->upsampling, error);
+static ps_code refuse_planned(const ps_json *task, const ps_job_kinds *kinds, ps_error *error) {
+    for (size_t i = 0; i < kinds->n_planned; i++)
+        if (cJSON_IsString(task->value) && strcmp(task->value->valuestring, kinds->planned[i].name) == 0)
+            return ps_json_refuse(task, error, "%s", kinds->planned[i].reason);
+    return PS_OK;
+}
+
+static ps_code choose_kind(const ps_json *task, const ps_job_kinds *kinds, ps_job *job, ps_error *error) {
+    const char *names[MOST_KINDS];
+    int choice = 0;
+    if (kinds->n > MOST_KINDS) return PS_FAIL(error, PS_E_INTERNAL, "more than %d kinds of jobs", MOST_KINDS);
+    for (size_t i = 0; i < kinds->n; i++) names[i] = kinds->kinds[i]->name;
+    PS_TRY(ps_json_require(task, error));
+    PS_TRY(refuse_planned(task, kinds, error));
+    PS_TRY(ps_json_choice(task, names, kinds->n, &choice, error));
+    job->kind = kinds->kinds[choice];
+    return PS_OK;
+}
+
+static ps_code read_task(const ps_json *root, const ps_job_kinds *kinds, ps_job *job, ps_error *error) {
+    ps_json task = ps_json_member(root, "task"), comment = ps_json_member(root, "comment"), schema = ps_json_member(root, "$schema");
+    const char *text, *names[MOST_ENTRIES];
+    size_t n;
+    PS_TRY(list_entries(kinds, names, &n, error));
+    PS_TRY(ps_json_object(root, names, n, error));
+    PS_TRY(ps_json_text(&comment, &text, error));
+    PS_TRY(ps_json_text(&schema, &text, error));
+    PS_TRY(choose_kind(&task, kinds, job, error));
+    for (size_t i = 0; i < n; i++) {
+        ps_json entry = ps_json_member(root, names[i]);
+        if (entry.value && !has_entry(job->kind, names[i]))
+            return ps_json_refuse(&entry, error, "a %s job has no such entry", job->kind->name);
+    }
+    return PS_OK;
 }
 
 static ps_code read_output(const ps_json *place, ps_job *job, ps_error *error) {
@@ -78,58 +85,43 @@ static ps_code read_output(const ps_json *place, ps_job *job, ps_error *error) {
     return PS_OK;
 }
 
-static ps_code read_reconstruct(const ps_json *root, ps_job *job, ps_error *error) {
-    static const char *const weights[] = {"uniform", "poisson"}, *const forms[] = {"exact", "published"};
-    ps_json upsampling = ps_json_member(root, "upsampling"), weight = ps_json_member(root, "weights");
-    ps_json methods = ps_json_member(root, "methods"), form = ps_json_member(root, "probe_form");
-    int choice = PS_WEIGHTS_UNIFORM, published = 0;
-    PS_TRY(read_upsampling(&upsampling, job, error));
-    PS_TRY(ps_json_choice(&weight, weights, COUNT(weights), &choice, error));
-    PS_TRY(ps_json_choice(&form, forms, COUNT(forms), &published, error));
-    job->weights = (ps_weights)choice;
-    job->mirrored_probe = published == 1;
-    return ps_job_read_methods(&methods, job, error);
-}
-
-static ps_code read_entries(const ps_json *root, ps_job *job, ps_error *error) {
+static ps_code read_entries(const ps_json *root, const ps_job_kinds *kinds, ps_job *job, ps_error *error) {
     ps_json series = ps_json_member(root, "series"), optics = ps_json_member(root, "optics"), compute = ps_json_member(root, "compute");
-    ps_json output = ps_json_member(root, "output"), histogram = ps_json_member(root, "histogram"),
-            simulate = ps_json_member(root, "simulate");
+    ps_json output = ps_json_member(root, "output");
     const char *base = job->base_directory;
-    PS_TRY(read_task(root, job, error));
-    int task = 1 << job->task;
-    if (task & (IN_RECONSTRUCT | IN_HISTOGRAM)) PS_TRY(ps_job_read_series(&series, base, &job->series, error));
-    if (task & (IN_RECONSTRUCT | IN_SIMULATE)) PS_TRY(ps_job_read_optics(&optics, base, task == IN_RECONSTRUCT, &job->optics, error));
-    if (task == IN_RECONSTRUCT) PS_TRY(read_reconstruct(root, job, error));
-    if (task == IN_SIMULATE) PS_TRY(ps_job_read_simulate(&simulate, base, &job->simulate, error));
-    if (task == IN_HISTOGRAM) PS_TRY(ps_job_read_histogram(&histogram, base, &job->histogram, error));
-    if (task & (IN_RECONSTRUCT | IN_HISTOGRAM)) PS_TRY(read_output(&output, job, error));
+    PS_TRY(read_task(root, kinds, job, error));
+    bool has_recordings = has_entry(job->kind, "series");
+    if (has_recordings) PS_TRY(ps_job_read_series(&series, base, &job->series, error));
+    if (has_entry(job->kind, "optics")) PS_TRY(ps_job_read_optics(&optics, base, has_recordings, &job->optics, error));
+    PS_TRY(job->kind->read(root, job, error));
+    if (has_entry(job->kind, "output")) PS_TRY(read_output(&output, job, error));
     return ps_job_read_compute(&compute, job, error);
 }
 
 /* what: the job's name in messages. Takes nothing; on error *job is empty. */
-static ps_code parse(const char *text, size_t bytes, const char *what, const char *base_directory, const char *const *settings,
-                     int64_t n_settings, ps_job *job, ps_error *error) {
+static ps_code parse(const ps_job_kinds *kinds, const char *text, size_t bytes, const char *what, const char *base_directory,
+                     const char *const *settings, int64_t n_settings, ps_job *job, ps_error *error) {
     ps_code code = PS_OK;
-    *job = (ps_job){.phase.smoothness_inv_A = INFINITY, .complex_.smoothness_inv_A = INFINITY};
+    *job = (ps_job){0};
     PS_GO_ALLOC(error, job->text = strdup(text));
     PS_GO_ALLOC(error, job->base_directory = strcmp(base_directory, ".") == 0 ? getcwd(NULL, 0) : ps_path_resolve(".", base_directory));
     PS_GO(ps_json_parse(text, bytes, what, &job->json, error));
     for (int64_t i = 0; i < n_settings; i++) PS_GO(ps_job_apply_setting(job->json, settings[i], error));
     PS_GO_ALLOC(error, job->effective_text = cJSON_PrintUnformatted(job->json));
     ps_json root = ps_json_root(job->json, what);
-    PS_GO(read_entries(&root, job, error));
+    PS_GO(read_entries(&root, kinds, job, error));
 done:
     if (code != PS_OK) ps_job_free(job);
     return code;
 }
 
-ps_code ps_job_parse(const char *text, const char *base_directory, const char *const *settings, int64_t n_settings, ps_job *job,
-                     ps_error *error) {
-    return parse(text, strlen(text), "job", base_directory, settings, n_settings, job, error);
+ps_code ps_job_parse(const ps_job_kinds *kinds, const char *text, const char *base_directory, const char *const *settings,
+                     int64_t n_settings, ps_job *job, ps_error *error) {
+    return parse(kinds, text, strlen(text), "job", base_directory, settings, n_settings, job, error);
 }
 
-ps_code ps_job_load(const char *path, const char *const *settings, int64_t n_settings, ps_job *job, ps_error *error) {
+ps_code ps_job_load(const ps_job_kinds *kinds, const char *path, const char *const *settings, int64_t n_settings, ps_job *job,
+                    ps_error *error) {
     ps_code code = PS_OK;
     char *text = NULL, *directory = NULL, *absolute = NULL;
     size_t bytes = 0;
@@ -138,7 +130,7 @@ ps_code ps_job_load(const char *path, const char *const *settings, int64_t n_set
     if (ps_text_read_file(path, &text, &bytes, &cause) != PS_OK) return PS_FAIL(error, PS_E_JOB, "job file %s", cause.text);
     PS_GO_ALLOC(error, directory = ps_path_directory(path));
     PS_GO_ALLOC(error, absolute = ps_path_resolve(".", path));
-    PS_GO(parse(text, bytes, path, directory, settings, n_settings, job, error));
+    PS_GO(parse(kinds, text, bytes, path, directory, settings, n_settings, job, error));
     job->path = absolute;
     absolute = NULL;
 done:
@@ -153,12 +145,10 @@ void ps_job_free(ps_job *job) {
     free(job->series.files);
     free(job->series.mask_file);
     free(job->optics.path);
-    free(job->phase.strengths);
-    free(job->complex_.strengths);
+    ps_method_set_free(&job->methods);
     free(job->output_file);
     free(job->backend);
-    free(job->simulate.output_master);
-    free(job->histogram.centre_file);
+    if (job->own) (job->kind->free_own ? job->kind->free_own : free)(job->own);
     free(job->path);
     free(job->base_directory);
     free(job->text);

@@ -1,4 +1,5 @@
-/* The parts of a job, each read from its place in the JSON; internal to src/job. All errors are PS_E_JOB with a JSON pointer. */
+/* The parts of a job, each read from its place in the JSON, for the parser and the kinds of jobs. All errors are PS_E_JOB with a JSON
+ * pointer. */
 #ifndef PS_JOB_JOB_PARTS_H
 #define PS_JOB_JOB_PARTS_H
 
@@ -10,10 +11,7 @@ ps_code ps_job_apply_setting(cJSON *json, const char *setting, ps_error *error);
 
 ps_code ps_job_read_series(const ps_json *place, const char *base_directory, ps_job_series *series, ps_error *error);
 ps_code ps_job_read_optics(const ps_json *place, const char *base_directory, bool has_recordings, ps_job_optics *optics, ps_error *error);
-ps_code ps_job_read_methods(const ps_json *place, ps_job *job, ps_error *error);
 ps_code ps_job_read_compute(const ps_json *place, ps_job *job, ps_error *error);
-ps_code ps_job_read_histogram(const ps_json *place, const char *base_directory, ps_job_histogram *histogram, ps_error *error);
-ps_code ps_job_read_simulate(const ps_json *place, const char *base_directory, ps_job_simulate *simulate, ps_error *error);
 
 /* path: malloc'd, absolute; untouched when the place is absent. */
 ps_code ps_job_read_path(const ps_json *place, const char *base_directory, char **path, ps_error *error);

@@ -50,7 +50,7 @@ static ps_code read_bad_pixels(const ps_json *place, const char *base_directory,
     return PS_OK;
 }
 
-/* How detector frames become scan positions. */
+/* How patterns become scan positions. */
 static ps_code read_positions(const ps_json *place, ps_job_series *series, ps_error *error) {
     ps_json shape = ps_json_member(place, "scan_shape"), leading = ps_json_member(place, "skip_leading");
     ps_json trailing = ps_json_member(place, "skip_trailing"), flyback = ps_json_member(place, "flyback");

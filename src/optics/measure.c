@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/assert.h"
 #include "optics/circle.h"
-#include "optics/measure_parts.h"
+#include "optics/measure_cut.h"
+#include "optics/picture.h"
 
 enum { MOST_ROUNDS = 30, FEWEST_PIXELS = 5 };
 static const double rim_px = 1.5;             /* a soft rim lies within this much of the radius */
@@ -14,41 +16,6 @@ static const double fullest = 0.98;           /* part of the detector above whic
 static const double most_out_of_round = 0.25; /* of the disc's area may differ from a circle */
 /* of the rim that is seen may lie elsewhere than the circle's; of a disc that is as good as round by itself; of one that is round */
 static const double most_rim_wrong = 0.5, clean_rim_wrong = 0.15, round_rim_wrong = 0.02;
-
-static void picture_free(ps_picture *p) {
-    free(p->filled);
-    free(p->smooth);
-    free(p->piece);
-    free(p->silent);
-    free(p->left_out);
-    free(p->sorted);
-    free(p->queue);
-}
-
-static ps_code picture_create(int64_t rows, int64_t columns, ps_picture *p, ps_error *error) {
-    size_t n = (size_t)(rows * columns);
-    *p = (ps_picture){.rows = rows, .columns = columns};
-    p->filled = malloc(n * sizeof *p->filled);
-    p->smooth = malloc(n * sizeof *p->smooth);
-    p->piece = calloc(n, sizeof *p->piece);
-    p->silent = calloc(n, sizeof *p->silent);
-    p->left_out = calloc(n, sizeof *p->left_out);
-    p->sorted = malloc(n * sizeof *p->sorted);
-    p->queue = malloc(n * sizeof *p->queue);
-    if (p->filled && p->smooth && p->piece && p->silent && p->left_out && p->sorted && p->queue) return PS_OK;
-    picture_free(p);
-    return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory to measure the bright-field disc");
-}
-
-static int compare_doubles(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int64_t n) {
-    qsort(values, (size_t)n, sizeof *values, compare_doubles);
-    return 0.5 * (values[(n - 1) / 2] + values[n / 2]);
-}
 
 /* Median of the finite values in the 3 x 3 window; NAN when there is none. */
 static double window_median(const ps_picture *p, const double *image, int64_t row, int64_t column) {
@@ -58,7 +25,7 @@ static double window_median(const ps_picture *p, const double *image, int64_t ro
         for (int64_t c = column - 1; c <= column + 1; c++)
             if (r >= 0 && c >= 0 && r < p->rows && c < p->columns && isfinite(image[r * p->columns + c]))
                 values[n++] = image[r * p->columns + c];
-    return n > 0 ? median(values, n) : NAN;
+    return n > 0 ? ps_picture_median(values, n) : NAN;
 }
 
 /* Bad pixels take the median of their good neighbours, from the border of a bad region inwards. */
@@ -86,7 +53,7 @@ static double find_threshold(ps_picture *p) {
         int64_t above = 0;
         for (int64_t i = 0; i < n; i++)
             if (p->smooth[i] > 0.5 * level) p->sorted[above++] = p->smooth[i];
-        double next = median(p->sorted, above);
+        double next = ps_picture_median(p->sorted, above);
         if (next == level) break;
         level = next;
     }
@@ -127,14 +94,6 @@ static int64_t find_piece(ps_picture *p, double threshold) {
     return largest;
 }
 
-bool ps_picture_touches_edge(const ps_picture *p) {
-    for (int64_t row = 0; row < p->rows; row++)
-        if (p->piece[row * p->columns] || p->piece[(row + 1) * p->columns - 1]) return true;
-    for (int64_t column = 0; column < p->columns; column++)
-        if (p->piece[column] || p->piece[(p->rows - 1) * p->columns + column]) return true;
-    return false;
-}
-
 static void centroid_and_area(const ps_picture *p, const double pitch[2], ps_disc *disc) {
     double area = 0.0, sum[2] = {0.0, 0.0};
     for (int64_t i = 0; i < p->rows * p->columns; i++) {
@@ -145,22 +104,6 @@ static void centroid_and_area(const ps_picture *p, const double pitch[2], ps_dis
     }
     for (int axis = 0; axis < 2; axis++) disc->center_px[axis] = sum[axis] / area;
     disc->radius = sqrt(area * pitch[0] * pitch[1] / M_PI);
-}
-
-/* Distance from the disc's rim in pixels, negative inside. */
-double ps_picture_outside_px(const ps_disc *disc, int64_t row, int64_t column, const double pitch[2]) {
-    double a = ((double)row - disc->center_px[0]) * pitch[0], b = ((double)column - disc->center_px[1]) * pitch[1];
-    return (hypot(a, b) - disc->radius) / sqrt(pitch[0] * pitch[1]);
-}
-
-/* Median of the pattern where the distance from the rim lies in [from, to] pixels; otherwise `fallback`. */
-double ps_picture_level(ps_picture *p, const ps_disc *disc, const double pitch[2], double from, double to, double fallback) {
-    int64_t n = 0;
-    for (int64_t i = 0; i < p->rows * p->columns; i++) {
-        double distance = ps_picture_outside_px(disc, i / p->columns, i % p->columns, pitch);
-        if (distance >= from && distance <= to) p->sorted[n++] = p->filled[i];
-    }
-    return n > 0 ? median(p->sorted, n) : fallback;
 }
 
 /* A rim pixel counts by how far it rises from the background to the plateau. */
@@ -210,27 +153,7 @@ done:
     return code;
 }
 
-/* Part of the circle that lies beyond the edge, and how much of the rest is not as bright as it should be, or bright outside the circle. */
-void ps_picture_compare(const ps_picture *p, const double pitch[2], ps_disc *disc, double *out_of_round) {
-    double circle = M_PI * disc->radius * disc->radius / (pitch[0] * pitch[1]), inside = 0.0, wrong = 0.0;
-    for (int64_t i = 0; i < p->rows * p->columns; i++) {
-        double distance = ps_picture_outside_px(disc, i / p->columns, i % p->columns, pitch);
-        inside += fmin(fmax(0.5 - distance, 0.0), 1.0);
-        if (fabs(distance) > 1.0) wrong += p->piece[i] != (distance < 0.0);
-    }
-    disc->missing = disc->is_clipped ? fmax(1.0 - inside / circle, 0.0) : 0.0;
-    *out_of_round = wrong / fmax(inside, 1.0);
-}
-
 /* ---- a disc that is seen whole, or that the detector's edge cuts ---- */
-
-ps_code ps_picture_refuse(const ps_disc *disc, const double pitch[2], double out_of_round, ps_error *error) {
-    return PS_FAIL(
-        error, PS_E_INPUT,
-        "there is no bright-field disc to measure: what is bright differs from a disc in %.0f %% of its area (best circle: centre "
-        "(%.1f, %.1f) px, radius %.1f px)",
-        100.0 * out_of_round, disc->center_px[0], disc->center_px[1], disc->radius / sqrt(pitch[0] * pitch[1]));
-}
 
 /* size: pixels of the piece. */
 static ps_code measure_piece(ps_picture *p, double threshold, int64_t size, const double pitch[2], ps_disc *disc, ps_error *error) {
@@ -278,14 +201,15 @@ static ps_code measure(ps_picture *p, const double *mean, const uint8_t *bad, co
 
 ps_code ps_disc_measure(const double *mean, const uint8_t *bad, int64_t rows, int64_t columns, const double pitch[2], ps_disc *disc,
                         ps_error *error) {
+    PS_ASSERT(rows > 0 && columns > 0 && pitch[0] > 0 && pitch[1] > 0);
     ps_picture p;
-    PS_TRY(picture_create(rows, columns, &p, error));
+    PS_TRY(ps_picture_create(rows, columns, &p, error));
     fill_bad(&p, mean, bad);
     for (int64_t i = 0; i < rows * columns; i++) {
         double value = window_median(&p, p.filled, i / columns, i % columns);
         p.smooth[i] = isnan(value) ? 0.0 : value;
     }
     ps_code code = measure(&p, mean, bad, pitch, disc, error);
-    picture_free(&p);
+    ps_picture_free(&p);
     return code;
 }

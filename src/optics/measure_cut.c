@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "optics/circle.h"
-#include "optics/measure_parts.h"
+#include "optics/measure_cut.h"
 #include "optics/rim.h"
 
 enum { WIDEST_GAP = 64, RIM_ROUNDS = 4 };

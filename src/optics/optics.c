@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "core/assert.h"
+
 static const double electron_mass_kg = 9.1093837015e-31;
 static const double elementary_charge_C = 1.602176634e-19;
 static const double speed_of_light_m_s = 299792458.0;
@@ -16,12 +18,14 @@ const char *ps_optics_missing(const ps_optics *optics) {
 }
 
 double ps_wavelength_A(double voltage_V) {
+    PS_ASSERT(voltage_V > 0);
     double energy = elementary_charge_C * voltage_V;
     double rest = electron_mass_kg * speed_of_light_m_s * speed_of_light_m_s;
     return 1e10 * planck_J_s / sqrt(2.0 * electron_mass_kg * energy * (1.0 + energy / (2.0 * rest)));
 }
 
 void ps_optics_k(const ps_optics *optics, int64_t detector_rows, int64_t detector_columns, double *k_row, double *k_column) {
+    PS_ASSERT(!ps_optics_missing(optics) && detector_rows > 0 && detector_columns > 0);
     double scale = 1e-3 / ps_wavelength_A(optics->voltage_V);
     double angle = optics->rotation_deg * M_PI / 180.0, cosine = cos(angle), sine = sin(angle);
     for (int64_t row = 0; row < detector_rows; row++)
@@ -38,6 +42,7 @@ void ps_optics_k(const ps_optics *optics, int64_t detector_rows, int64_t detecto
 }
 
 void ps_optics_probe(const ps_optics *optics, ps_probe *probe) {
+    PS_ASSERT(!ps_optics_missing(optics));
     *probe = (ps_probe){.wavelength_A = ps_wavelength_A(optics->voltage_V),
                         .semiangle_rad = 1e-3 * optics->semiangle_mrad,
                         .thickness_A = optics->thickness_A};

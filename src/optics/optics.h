@@ -28,12 +28,12 @@ const char *ps_optics_missing(const ps_optics *optics);
 
 double ps_wavelength_A(double voltage_V); /* relativistic, CODATA 2018 */
 
-/* k of every detector pixel: k_row, k_column [detector_rows, detector_columns], 1/Angstrom, scan frame. Physics section 1. */
+/* k of every detector pixel: k_row, k_column [detector_rows, detector_columns], 1/Angstrom, in the scan's axes. Physics section 1. */
 void ps_optics_k(const ps_optics *optics, int64_t detector_rows, int64_t detector_columns, double *k_row, double *k_column);
 void ps_optics_probe(const ps_optics *optics, ps_probe *probe);
 
-/* Physics section 2, float64: the aperture (0 ... 1) and chi (rad) at any k (1/Angstrom, scan frame). The pixel's angular size
- * along k is hypot(k_row * pitch_row, k_column * pitch_column)/|k|, with k in the scan frame; 1 at k = 0. */
+/* Physics section 2, float64: the aperture (0 ... 1) and chi (rad) at any k (1/Angstrom, in the scan's axes). The pixel's angular size
+ * along k is hypot(k_row * pitch_row, k_column * pitch_column)/|k|, with k in the scan's axes; 1 at k = 0. */
 double ps_probe_aperture(const ps_probe *probe, double k_row, double k_column);
 double ps_probe_chi(const ps_probe *probe, double k_row, double k_column);
 

@@ -125,7 +125,7 @@ static ps_code read_defocus(const ps_json *object, const ps_json *aberrations, p
     if (!inside && !beside) return PS_OK;
     ps_json in_A = ps_json_member(aberrations, "C10_A"), in_nm = ps_json_member(aberrations, "C10_nm");
     const ps_json *C10 = in_A.value ? &in_A : &in_nm;
-    if (inside && beside) return ps_json_refuse(aberrations, error, "defocus stands here and beside the aberrations; give it once");
+    if (inside && beside) return ps_json_refuse(aberrations, error, "defocus is given here and beside the aberrations; give it once");
     if (C10->value) return ps_json_refuse(C10, error, "given although defocus is there too (defocus is -C10); give one of them");
     optics->C_A[0] = -value;
     return PS_OK;

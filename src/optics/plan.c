@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/assert.h"
+
 enum { ALWAYS_ENOUGH = 8 };              /* no frequency has more than U*U aliases, and 8*8 is PS_MAX_ALIASES */
 static const double weight_floor = 0.05; /* of dose, section 5 */
 
@@ -275,6 +277,8 @@ static ps_code check_shapes(const ps_plan_options *options, int64_t upsampling, 
 }
 
 ps_code ps_plan_build(const ps_optics *optics, const ps_plan_options *options, ps_plan *plan, ps_error *error) {
+    PS_ASSERT(!ps_optics_missing(optics));
+    PS_ASSERT(options->scan_rows > 0 && options->scan_columns > 0 && options->upsampling >= 0);
     ps_code code = PS_OK;
     int64_t upsampling = options->upsampling > 0 ? options->upsampling : ps_plan_auto_upsampling(optics);
     memset(plan, 0, sizeof *plan);
@@ -349,5 +353,6 @@ ps_code ps_plan_dose(const ps_plan *plan, const double *mean, const int64_t *n_m
 }
 
 void ps_plan_poisson_weights(const ps_plan *plan, const double *mean, double dose, double *weights) {
+    PS_ASSERT(dose > 0);
     for (int64_t i = 0; i < plan->desc.n_active; i++) weights[i] = 1.0 / fmax(mean[i] / dose, weight_floor);
 }

@@ -34,7 +34,7 @@ static ps_code read_scan_step(const ps_json *result, ps_optics *optics, ps_error
     return PS_OK;
 }
 
-/* The disc's edge stands at the semiangle, so its radius in pixels gives the pitch. */
+/* The disc's edge is at the semiangle, so its radius in pixels gives the pitch. */
 static ps_code read_detector(const ps_json *result, ps_optics *optics, ps_error *error) {
     double radius_px;
     ps_json detected = ps_json_member(result, "detected_bf_radius"), center = ps_json_member(result, "bf_center");

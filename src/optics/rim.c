@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/assert.h"
+
 enum { MOST_STEPS = 40, REACH = 3, FEWEST_SECTORS = 8, MOST_SECTORS = 36, FEWEST_AT_RIM = 6 };
 static const double band_px = 1.5;      /* of the rim on both sides that is looked at */
 static const double well_inside_px = 1; /* where no count can only mean that a pixel does not count */
@@ -95,6 +97,7 @@ static bool rim_step(const ps_rim_view *view, const uint8_t *left_out, const ps_
 }
 
 bool ps_rim_refine(const ps_rim_view *view, const uint8_t *left_out, ps_disc *disc) {
+    PS_ASSERT(view->plateau > view->background && view->fullest >= 1);
     double pixel = sqrt(view->pitch[0] * view->pitch[1]), start = disc->radius;
     for (int step = 0; step < MOST_STEPS; step++) {
         double change[3];

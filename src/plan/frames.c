@@ -1,10 +1,12 @@
-/* The first step of the prologue: every recording of the series opened once. */
+/* The first step of the run plan: every recording of the series opened once. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/text.h"
+#include "input/open.h"
+#include "input/scan_shape.h"
 #include "plan/parts.h"
 
 enum { MOST_LISTED = 8 };

@@ -1,4 +1,4 @@
-/* The second step of the prologue: optics and masks make groups, groups make plans. */
+/* The second step of the run plan: optics and masks make groups, groups make plans. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -115,12 +115,13 @@ static ps_code place_frame(ps_run_plan *plan, ps_run_group *candidate, int64_t f
     return add_frame(plan, plan->n_groups++, frame, error);
 }
 
-/* A recording that cannot be read now has the mask that the output says it had, but for hot pixels, which are no part of it. */
+/* A recording that cannot be read now has the mask that the output says it had, but for hot and dead pixels: they are found later, and are
+ * no part of what tells groups apart. */
 static void restore_mask(const ps_run_plan *plan, const ps_measured *measured, int64_t frame, ps_run_group *group) {
     const ps_measured_optics *known = ps_measured_of_frame(measured, frame);
     bool fits = known && measured->detector_rows == plan->detector_rows && measured->detector_columns == plan->detector_columns;
     if (!plan->frames[frame].unreadable || !fits) return;
-    for (size_t i = 0; i < n_pixels(plan); i++) group->bad[i] = known->bad[i] & (uint8_t)~PS_BAD_HOT;
+    for (size_t i = 0; i < n_pixels(plan); i++) group->bad[i] = known->bad[i] & (uint8_t) ~(PS_BAD_HOT | PS_BAD_DEAD);
     count_bad(group, n_pixels(plan));
 }
 
@@ -141,7 +142,7 @@ ps_code ps_run_plan_form_groups(const ps_job *job, const ps_file_masks *masks, c
         PS_GO(copied ? copy_optics(&plan->groups[0], &candidate, error) : read_optics(job, &plan->series.items[i], &candidate, error));
         PS_GO(combine_masks(plan, masks, given_mask, plan->frames[i].unreadable ? first : i, &candidate, error));
         restore_mask(plan, measured, i, &candidate);
-        candidate.said = ps_run_plan_said(plan, i, &candidate.optics);
+        candidate.said = ps_run_plan_said(measured, plan, i, &candidate.optics);
         PS_GO_ALLOC(error, candidate.said);
         PS_GO(place_frame(plan, &candidate, i, error));
     }
@@ -159,10 +160,9 @@ static ps_code build_plan(const ps_job *job, const ps_run_plan *plan, const ps_r
                                .detector_rows = plan->detector_rows,
                                .detector_columns = plan->detector_columns,
                                .upsampling = plan->upsampling,
-                               .smoothness_phase_inv_A = job->phase.smoothness_inv_A,
-                               .smoothness_complex_inv_A = job->complex_.smoothness_inv_A,
                                .bad = group->bad,
                                .mirrored_probe = job->mirrored_probe};
+    ps_method_set_plan(&job->methods, &options);
     ps_code code = ps_plan_build(&group->optics, &options, built, error);
     if (code != PS_OK) ps_error_prefix(error, "%s", ps_run_plan_group_name(group));
     return code;

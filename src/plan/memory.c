@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "tasks/reconstruct/frame_solve.h"
 
 static const size_t ring_bytes_most = (size_t)1 << 30;
 static const size_t batch_of_chunks_bytes = (size_t)64 << 20; /* of chunks as the library fetches them */
@@ -53,6 +52,11 @@ static size_t decode_bytes(const ps_run_plan *run) {
 static size_t batch_bytes(const ps_run_plan *run) {
     size_t detector = (size_t)(run->detector_rows * run->detector_columns);
     return (PS_MOST_FRAMES_PER_BATCH + 1) * detector * (sizeof(double) + sizeof(int64_t) + 1);
+}
+
+/* Images of one frame, before they are written. */
+static size_t result_bytes(const ps_job *job, const ps_run_plan *run) {
+    return (size_t)(ps_method_set_images(&job->methods) * run->image_rows * run->image_columns) * sizeof(float);
 }
 
 /* Pinned buffers of a device: two for counts on their way up, two for images on their way down. */
@@ -106,9 +110,8 @@ ps_code ps_run_memory_begin(const ps_job *job, const ps_run_plan *run, const ps_
     const ps_loader_shape shape = ps_run_loader_shape(job, run);
     *memory = (ps_run_memory){.on_device = strcmp(ops->name, "cuda") == 0};
     memory->ring_bytes = choose_ring(&shape, share);
-    memory->beside_bytes = plan_bytes(run) + decode_bytes(run) + batch_bytes(run) +
-                           ps_frame_solver_bytes(job, run->image_rows, run->image_columns) +
-                           (memory->on_device ? pinned_bytes(run, ops) : 0);
+    memory->beside_bytes =
+        plan_bytes(run) + decode_bytes(run) + batch_bytes(run) + result_bytes(job, run) + (memory->on_device ? pinned_bytes(run, ops) : 0);
     size_t taken = memory->ring_bytes + memory->beside_bytes;
     memory->host_bytes = taken;
     if (job->memory_budget_GiB > 0) describe_job(job, memory);
@@ -197,7 +200,7 @@ ps_code ps_run_memory_finish(const ps_job *job, ps_run_plan *run, const ps_backe
                  ps_text_bytes((double)device_bytes, bytes));
     }
     PS_TRY(ps_run_group_open(job, run, at, error));
-    const backend_question question = {ops, &run->groups[at].plan.desc, ps_job_methods(job), run->dtype};
+    const backend_question question = {ops, &run->groups[at].plan.desc, ps_method_set_bits(&job->methods), run->dtype};
     ps_code code = plan_backend(run, &question, share, memory, error);
     if (!was_open) ps_run_group_close(run, at);
     return code;

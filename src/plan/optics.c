@@ -1,4 +1,4 @@
-/* The third step of the prologue: what optics leave open is taken from what recordings say of themselves, else from the bright-field disc
+/* The third step of the run plan: what optics leave open is taken from what recordings say of themselves, else from the bright-field disc
  * in their mean pattern. Groups with the same optics get the same values, from the first of them. */
 #include <inttypes.h>
 #include <math.h>
@@ -55,12 +55,23 @@ static void take_from_recording(const ps_recording *info, ps_optics *optics, cJS
     if (open[2] && !isnan(optics->detector_pitch_mrad[0])) note_place(origin, "detector_pitch_mrad", info->pitch_place);
 }
 
-/* What the frame's recording says of one quantity; where it says nothing, what the first that does says; "": none does. */
-static void print_said(const ps_run_plan *plan, int64_t frame, double (*value)(const ps_recording *info), const char *name, FILE *out) {
+/* The optics that the frame has in the output; -1: there is none, or it is of other frames. */
+static int64_t recorded_optics(const ps_measured *measured, const ps_run_plan *plan, int64_t frame) {
+    return measured && measured->n_frames == plan->series.n_items ? measured->optics_of[frame] : -1;
+}
+
+/* What the frame's recording says of one quantity; where it says nothing, what the first that does says; "": none does. In an output that
+ * is gone on with only those count that it has in the same group: one that said something then may not be there now. */
+static void print_said(const ps_measured *measured, const ps_run_plan *plan, int64_t frame, double (*value)(const ps_recording *info),
+                       const char *name, FILE *out) {
+    int64_t recorded = recorded_optics(measured, plan, frame);
     double said = plan->frames[frame].unreadable ? NAN : value(&plan->frames[frame].info);
     for (int64_t i = 0; i < plan->series.n_items && !(said > 0.0); i++)
-        if (!plan->frames[i].unreadable) said = value(&plan->frames[i].info);
-    if (said > 0.0) fprintf(out, "%s %.4g ", name, said);
+        if (!plan->frames[i].unreadable && recorded_optics(measured, plan, i) == recorded) said = value(&plan->frames[i].info);
+    if (said > 0.0)
+        fprintf(out, "%s %.4g ", name, said);
+    else if (recorded >= 0)
+        fprintf(out, "%s as optics_%" PRId64 " ", name, recorded);
 }
 
 static double said_voltage(const ps_recording *info) {
@@ -79,19 +90,19 @@ static double said_pitch_column(const ps_recording *info) {
     return info->detector_pitch_mrad[1];
 }
 
-char *ps_run_plan_said(const ps_run_plan *plan, int64_t frame, const ps_optics *optics) {
+char *ps_run_plan_said(const ps_measured *measured, const ps_run_plan *plan, int64_t frame, const ps_optics *optics) {
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
     if (!out) return NULL;
-    if (isnan(optics->voltage_V)) print_said(plan, frame, said_voltage, "voltage_V", out);
+    if (isnan(optics->voltage_V)) print_said(measured, plan, frame, said_voltage, "voltage_V", out);
     if (isnan(optics->scan_step_A[0])) {
-        print_said(plan, frame, said_step_row, "scan_step_A", out);
-        print_said(plan, frame, said_step_column, "x", out);
+        print_said(measured, plan, frame, said_step_row, "scan_step_A", out);
+        print_said(measured, plan, frame, said_step_column, "x", out);
     }
     if (isnan(optics->detector_pitch_mrad[0])) {
-        print_said(plan, frame, said_pitch_row, "detector_pitch_mrad", out);
-        print_said(plan, frame, said_pitch_column, "x", out);
+        print_said(measured, plan, frame, said_pitch_row, "detector_pitch_mrad", out);
+        print_said(measured, plan, frame, said_pitch_column, "x", out);
     }
     if (fclose(out) == 0) return text;
     free(text);
@@ -109,7 +120,7 @@ static bool disc_is_needed(const ps_optics *optics) {
     return isnan(optics->detector_center_px[0]) || isnan(optics->semiangle_mrad) != isnan(optics->detector_pitch_mrad[0]);
 }
 
-/* The look's radius is in pixels while the pitch is open; it is in mrad afterwards. */
+/* The inspection's radius is in pixels while the pitch is open; it is in mrad afterwards. */
 static void take_from_disc(ps_run_inspection *look, ps_optics *optics, cJSON *origin) {
     char text[96];
     snprintf(text, sizeof text, "mean of %" PRId64 " patterns of frame %" PRId64, look->n_positions, look->frame);

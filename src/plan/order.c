@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "input/iso_time.h"
+#include "input/name_list.h"
 #include "plan/parts.h"
 
 static int compare_names(const void *a, const void *b) {

@@ -1,4 +1,4 @@
-/* The steps of building a run plan; internal to the prologue. Each fails like ps_run_plan_build; the caller frees the plan. */
+/* The steps of building a run plan; internal to src/plan. Each fails like ps_run_plan_build; the caller frees the plan. */
 #ifndef PS_PLAN_PARTS_H
 #define PS_PLAN_PARTS_H
 
@@ -32,8 +32,9 @@ ps_code ps_run_plan_compare_seen(const ps_job *job, ps_run_plan *plan, ps_error 
 ps_code ps_run_plan_warn_of_times(const ps_job *job, ps_run_plan *plan, ps_error *error);
 
 /* What the frame's recording says of the values that the optics leave open, as text that is the same for recordings to be grouped;
- * malloc'd. A recording that says nothing of one (or cannot be read) is taken to say what the first does that says something. */
-char *ps_run_plan_said(const ps_run_plan *plan, int64_t frame, const ps_optics *optics);
+ * malloc'd. A recording that says nothing of one (or cannot be read) is taken to say what the first does that says something; measured: the
+ * output that is gone on with, or NULL, keeps the groups that it made of such recordings. */
+char *ps_run_plan_said(const ps_measured *measured, const ps_run_plan *plan, int64_t frame, const ps_optics *optics);
 
 /* The group's first readable frame; -1: none is. */
 int64_t ps_run_plan_first_readable(const ps_run_plan *plan, const ps_run_group *group);

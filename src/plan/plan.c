@@ -5,38 +5,6 @@
 
 #include "plan/parts.h"
 
-static ps_code open_series(const ps_job *job, const ps_measured *measured, ps_run_plan *plan, ps_file_masks *masks, ps_error *error) {
-    memset(plan, 0, sizeof *plan);
-    PS_TRY(ps_run_plan_list_series(job, measured, plan, error));
-    return ps_run_plan_open_frames(job, plan, masks, error);
-}
-
-ps_code ps_run_plan_open(const ps_job *job, ps_run_plan *plan, ps_error *error) {
-    ps_file_masks masks = {0};
-    ps_code code = open_series(job, NULL, plan, &masks, error);
-    ps_run_plan_free_masks(&masks);
-    if (code != PS_OK) ps_run_plan_free(plan);
-    return code;
-}
-
-ps_code ps_run_plan_build(const ps_job *job, ps_run_plan *plan, ps_error *error) {
-    return ps_run_plan_build_like(job, NULL, plan, error);
-}
-
-ps_code ps_run_plan_build_like(const ps_job *job, const ps_measured *measured, ps_run_plan *plan, ps_error *error) {
-    ps_code code = PS_OK;
-    ps_file_masks masks = {0};
-    PS_GO(open_series(job, measured, plan, &masks, error));
-    PS_GO(ps_run_plan_form_groups(job, &masks, measured, plan, error));
-    PS_GO(ps_run_plan_complete_optics(job, measured, plan, error));
-    PS_GO(ps_run_plan_plan_groups(job, plan, error));
-    PS_GO(ps_run_plan_warn(job, plan, error));
-done:
-    ps_run_plan_free_masks(&masks);
-    if (code != PS_OK) ps_run_plan_free(plan);
-    return code;
-}
-
 void ps_run_plan_free(ps_run_plan *plan) {
     for (int64_t i = 0; plan->frames && i < plan->series.n_items; i++) {
         free(plan->frames[i].unreadable);
@@ -77,10 +45,5 @@ ps_reader_options ps_job_reader_options(const ps_job *job) {
                                .allow_partial = series->allow_partial,
                                .channel = series->channel,
                                .saturation = series->saturation,
-                               .exclude_invalid = job->task == PS_TASK_RECONSTRUCT};
-}
-
-ps_methods ps_job_methods(const ps_job *job) {
-    return (job->phase.enabled ? PS_METHOD_PHASE : 0u) | (job->complex_.enabled ? PS_METHOD_COMPLEX : 0u) |
-           (job->ssb_enabled ? PS_METHOD_SSB : 0u);
+                               .exclude_invalid = !job->keeps_invalid};
 }

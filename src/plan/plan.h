@@ -65,7 +65,9 @@ typedef struct {
     char *origin; /* JSON: where each of its values that a recording can tell comes from */
     char *said;   /* what its recordings say of the values that its optics leave open */
     ps_run_inspection look;
-    uint8_t *bad; /* [detector_rows, detector_columns] PS_BAD_* bits, 0: good */
+    int64_t first; /* once looked at: index of the recording whose dead pixels are the group's and that others are held against, the first
+                      that could be read when the output was begun; -1: none */
+    uint8_t *bad;  /* [detector_rows, detector_columns] PS_BAD_* bits, 0: good */
     int64_t n_bad_file, n_bad_mask, n_bad_hot, n_bad_dead;
     int64_t n_frames;
     int64_t *frames; /* [n_frames] indices into the series, ascending */
@@ -87,7 +89,7 @@ typedef struct {
     char **warnings; /* [n_warnings] what a user should know before starting */
 } ps_run_plan;
 
-/* Collective; before a plan is built. Shares out among the ranks the look at recordings that input/screen.h has. What does not pass is
+/* Collective; before a plan is built. Shares out among the ranks the preflight of recordings (input/preflight.h). What does not pass is
  * looked at again by each rank that opens it, and is unreadable then. */
 ps_code ps_run_plan_preflight(const ps_cluster *cluster, const ps_job *job, ps_error *error);
 
@@ -111,14 +113,18 @@ ps_code ps_run_plan_inspect(const ps_job *job, ps_run_plan *plan, ps_error *erro
  * fills `seen`, `own` and `refused` of its frame; dead pixels of a group's first recording are entered into the group. Adds warnings: discs
  * that are not where that of the group's first recording is (refused when they are far off), hot and dead pixels, odd patterns.
  *
+ * measured: the output that is gone on with, or NULL: then a group's dead pixels are those that it says, whichever recordings can be read
+ * now, and what it says of the disc of a recording that cannot be read counts as if it had been seen.
+ *
  * Collective where cluster is not NULL: ranks share the recordings, all get the same. The plan must be the same on all. Ends with
  * PS_E_INTERRUPTED when a stop is wanted. Reads up to 4 MiB of each recording, 64 MiB of each group's first, and of all
  * where the job looks for hot pixels. */
-ps_code ps_run_plan_survey(const ps_cluster *cluster, const ps_job *job, ps_run_plan *plan, int64_t most, ps_error *error);
+ps_code ps_run_plan_survey(const ps_cluster *cluster, const ps_job *job, const ps_measured *measured, ps_run_plan *plan, int64_t most,
+                           ps_error *error);
 /* As the output records it; n_empty and n_marked_patterns are left 0, they are counted in all patterns. */
 ps_frame_seen ps_run_seen_frame(const ps_run_seen *seen);
 
-/* How a job's recordings are to be read; a histogram counts values as they are. */
+/* How a job's recordings are to be read (job->keeps_invalid: values as they are). */
 ps_reader_options ps_job_reader_options(const ps_job *job);
 
 /* The group's plan with all frequencies and aliases, for ps_backend_ops.system_create; closing drops them again (a series may have hundreds
@@ -133,8 +139,5 @@ ps_code ps_run_group_set_hot(const ps_job *job, ps_run_plan *plan, int64_t group
 ps_code ps_run_group_set_dead(const ps_job *job, ps_run_plan *plan, int64_t group, const int32_t *dead, int64_t n, ps_error *error);
 
 enum { PS_MOST_FRAMES_PER_BATCH = 8 }; /* how many at most share one evaluation of the transfer */
-
-/* PS_METHOD_* bits of what the job asks for. */
-ps_methods ps_job_methods(const ps_job *job);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "input/odd_patterns.h"
+#include "input/open.h"
 #include "plan/mean_pattern.h"
 
 enum { SAMPLE_BYTES = 64 << 20, MOST_PIECES = 64 };

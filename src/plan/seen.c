@@ -1,4 +1,5 @@
-/* What the look at every recording means: discs that moved, pixels, patterns; what recordings say of themselves against each other. */
+/* What the inspection of every recording means: discs that moved, pixels, patterns; what recordings say of themselves against each other.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -67,14 +68,20 @@ static bool has_moved(const ps_run_seen *here, const ps_run_seen *there) {
     return moved || (change > moved_px + noise && change > resized * there->radius_px);
 }
 
+/* The first recording, from the group's own on, that shows a disc; -1: none does. */
+static int64_t find_reference(const ps_run_plan *plan, const ps_run_group *group) {
+    for (int64_t k = 0; k < group->n_frames; k++)
+        if (group->frames[k] >= group->first && plan->frames[group->frames[k]].seen.has_disc) return group->frames[k];
+    return -1;
+}
+
 static ps_code compare_discs(ps_run_plan *plan, const ps_run_group *group, ps_error *error) {
     name_list moved = {0};
-    int64_t first = -1;
+    int64_t first = find_reference(plan, group);
     for (int64_t k = 0; k < group->n_frames; k++) {
         int64_t i = group->frames[k];
         const ps_run_seen *here = &plan->frames[i].seen;
-        if (!here->has_disc) continue;
-        if (first < 0) first = i;
+        if (!here->has_disc || first < 0 || plan->frames[i].unreadable) continue;
         const ps_run_seen *there = &plan->frames[first].seen;
         char detail[96];
         snprintf(detail, sizeof detail, " (at (%.2f, %.2f) px, radius %.2f px)", here->center_px[0], here->center_px[1], here->radius_px);
@@ -97,12 +104,12 @@ static ps_code compare_discs(ps_run_plan *plan, const ps_run_group *group, ps_er
 /* ---- pixels and patterns -------------------------------------------------------------------------------------------------------- */
 
 static ps_code warn_of_dead(ps_run_plan *plan, const ps_run_group *group, ps_error *error) {
-    if (group->n_bad_dead > 0)
+    if (group->n_bad_dead > 0 && group->first >= 0)
         PS_TRY(ps_run_plan_add_warning(
             plan, error,
             "%s: %" PRId64 " pixels inside the bright-field disc of %s count nothing (dead pixels, a gap between modules, a beam "
             "stop) and are left out of all frames; a mask (series.bad_pixels.mask) would say which",
-            ps_run_plan_group_name(group), group->n_bad_dead, plan->series.items[ps_run_plan_first_readable(plan, group)].stem));
+            ps_run_plan_group_name(group), group->n_bad_dead, plan->series.items[group->first].stem));
     return PS_OK;
 }
 
@@ -124,7 +131,7 @@ static name_list name_those(const ps_run_plan *plan, seen_number number, bool bu
         char detail[32];
         const ps_run_frame *frame = &plan->frames[i];
         if (frame->unreadable || number(frame) == 0) continue;
-        if (but_first && i == ps_run_plan_first_readable(plan, &plan->groups[frame->group])) continue;
+        if (but_first && i == plan->groups[frame->group].first) continue;
         snprintf(detail, sizeof detail, " (%" PRId64 ")", number(frame));
         add_name(&names, plan->series.items[i].stem, detail);
     }

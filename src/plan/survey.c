@@ -1,4 +1,4 @@
-/* A look at every recording of a series: where its disc lies, which of its pixels are hot or dead, which patterns are odd. */
+/* The inspection of every recording of a series: where its disc lies, which of its pixels are hot or dead, which patterns are odd. */
 #include <math.h>
 #include <mpi.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "input/adapters/bad_pixels.h"
 #include "plan/parts.h"
+#include "plan/recorded.h"
 #include "plan/sample_pattern.h"
 
 static const size_t usual_bytes = (size_t)4 << 20, most_bytes = (size_t)64 << 20; /* read of each recording */
@@ -168,7 +169,7 @@ static ps_code look(const ps_job *job, const ps_run_plan *plan, int64_t index, p
     ps_reader_options options = ps_job_reader_options(job);
     ps_pattern_sample sample;
     ps_error reason = {0};
-    bool is_first = index == ps_run_plan_first_readable(plan, group); /* what all others are compared with */
+    bool is_first = index == group->first; /* what all others are compared with */
     size_t bytes = is_first || job->series.hot_sigma > 0.0 ? most_bytes : usual_bytes;
     ps_code code = ps_sample_pattern_of(plan->series.items[index].source, &options, bytes, group->bad, &sample, &reason);
     bool fits = code == PS_OK && sample.detector_rows == plan->detector_rows && sample.detector_columns == plan->detector_columns;
@@ -188,7 +189,7 @@ static bool is_chosen(const ps_run_plan *plan, int64_t index, int64_t most) {
     if (frame->unreadable) return false;
     if (most <= 0 || n <= most) return true;
     bool is_spread = index * most / n != (index - 1) * most / n || index == 0;
-    return is_spread || index == ps_run_plan_first_readable(plan, &plan->groups[frame->group]);
+    return is_spread || index == plan->groups[frame->group].first;
 }
 
 static ps_code look_at_share(const ps_cluster *cluster, const ps_job *job, ps_run_plan *plan, int64_t most, pixel_list *lists,
@@ -296,7 +297,7 @@ done:
 /* The group's first recording is what the group's own hot pixels are searched in. */
 static ps_code keep_own(const ps_run_plan *plan, int64_t index, const pixel_list *list, ps_run_frame *frame, ps_error *error) {
     const ps_run_group *group = &plan->groups[frame->group];
-    if (list->n == 0 || index == ps_run_plan_first_readable(plan, group)) return PS_OK;
+    if (list->n == 0 || index == group->first) return PS_OK;
     frame->own = malloc((size_t)list->n * sizeof *frame->own);
     if (!frame->own) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a list of pixels");
     for (int64_t i = 0; i < list->n; i++)
@@ -304,27 +305,32 @@ static ps_code keep_own(const ps_run_plan *plan, int64_t index, const pixel_list
     return PS_OK;
 }
 
-static ps_code conclude(const ps_job *job, ps_run_plan *plan, const pixel_list *lists, ps_error *error) {
+static ps_code conclude(const ps_job *job, const ps_measured *measured, ps_run_plan *plan, const pixel_list *lists, ps_error *error) {
     for (int64_t g = 0; g < plan->n_groups; g++) {
-        int64_t first = ps_run_plan_first_readable(plan, &plan->groups[g]);
-        if (first >= 0) PS_TRY(enter_dead(job, plan, g, &lists[first], error));
+        bool recorded = false;
+        int64_t first = plan->groups[g].first;
+        PS_TRY(ps_recorded_dead(job, measured, plan, g, &recorded, error));
+        if (!recorded && first >= 0) PS_TRY(enter_dead(job, plan, g, &lists[first], error));
     }
+    ps_recorded_seen(measured, plan);
     for (int64_t i = 0; i < plan->series.n_items; i++)
         if (!plan->frames[i].unreadable) PS_TRY(keep_own(plan, i, &lists[i], &plan->frames[i], error));
     return ps_run_plan_compare_seen(job, plan, error);
 }
 
-ps_code ps_run_plan_survey(const ps_cluster *cluster, const ps_job *job, ps_run_plan *plan, int64_t most, ps_error *error) {
+ps_code ps_run_plan_survey(const ps_cluster *cluster, const ps_job *job, const ps_measured *measured, ps_run_plan *plan, int64_t most,
+                           ps_error *error) {
     int64_t n = plan->series.n_items;
     pixel_list *lists = calloc((size_t)n, sizeof *lists);
     ps_code code = lists ? PS_OK : PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory to look at %lld recordings", (long long)n);
+    ps_recorded_firsts(measured, plan);
     if (code == PS_OK) code = look_at_share(cluster, job, plan, most, lists, error);
     if (cluster) {
         PS_GO(ps_wait_for_ranks(cluster, code, "look", error));
         PS_GO(share_numbers(cluster, plan, lists, error));
         PS_GO(share_pixels(cluster, n, lists, error));
     }
-    if (code == PS_OK) code = conclude(job, plan, lists, error);
+    if (code == PS_OK) code = conclude(job, measured, plan, lists, error);
     if (cluster) code = ps_cluster_agree(cluster, code, error);
 done:
     for (int64_t i = 0; lists && i < n; i++) free(lists[i].pixels);

@@ -1,7 +1,6 @@
 /* What a user should know before starting, though it does not stop the run. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,30 +10,6 @@
 #include "plan/parts.h"
 
 static const double worth_saying = 0.02; /* relative difference, and missing part of the disc */
-
-ps_code ps_run_plan_add_warning(ps_run_plan *plan, ps_error *error, const char *format, ...) {
-    char *text = NULL;
-    va_list arguments;
-    va_start(arguments, format);
-    int used = vasprintf(&text, format, arguments);
-    va_end(arguments);
-    char **more = used < 0 ? NULL : realloc(plan->warnings, (size_t)(plan->n_warnings + 1) * sizeof *more);
-    if (!more) {
-        if (used >= 0) free(text);
-        return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a warning");
-    }
-    plan->warnings = more;
-    plan->warnings[plan->n_warnings++] = text;
-    return PS_OK;
-}
-
-const char *ps_run_plan_group_name(const ps_run_group *group) {
-    return group->source ? group->source : "/optics";
-}
-
-bool ps_run_plan_plausible_voltage(double voltage_V) {
-    return voltage_V >= 1e4 && voltage_V <= 3e6;
-}
 
 typedef double (*said_value)(const ps_recording *info, double voltage_V); /* not above 0 or NAN: it does not say */
 
@@ -142,8 +117,7 @@ static ps_code warn_of_said(ps_run_plan *plan, ps_error *error) {
         if (group->n_frames > 1) fprintf(out, " and %" PRId64 " more", group->n_frames - 1);
     }
     if (fclose(out) == 0)
-        code = ps_run_plan_add_warning(plan, error,
-                                       "series: recordings say different things of themselves, and each is taken at its word: %s", list);
+        code = ps_run_plan_add_warning(plan, error, "series: recordings give different values, and each is used with its own: %s", list);
     else
         code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a warning");
     free(list);

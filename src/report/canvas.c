@@ -141,12 +141,12 @@ static void fail_png(png_structp png, png_const_charp message) {
 }
 
 static void write_png(png_structp png, png_infop info, const ps_canvas *canvas, const char *description) {
-    png_text text = {.compression = PNG_TEXT_COMPRESSION_NONE, .key = (png_charp) "Description", .text = (png_charp)description};
+    png_text comment = {.compression = PNG_TEXT_COMPRESSION_NONE, .key = (png_charp) "Description", .text = (png_charp)description};
     png_set_IHDR(png, info, (png_uint_32)canvas->width, (png_uint_32)canvas->height, 8, PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_set_compression_level(png, 4); /* noise hardly packs better at 6, which takes twice as long */
     png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_UP);
-    png_set_text(png, info, &text, 1);
+    png_set_text(png, info, &comment, 1);
     png_write_info(png, info);
     for (int64_t row = 0; row < canvas->height; row++) png_write_row(png, canvas->grey + row * canvas->width);
     png_write_end(png, info);
@@ -168,11 +168,14 @@ ps_code ps_canvas_write_png(const ps_canvas *canvas, FILE *stream, const char *d
     return own.code == PS_OK ? PS_OK : PS_FAIL(error, own.code, "%s", own.text);
 }
 
-ps_code ps_canvas_save_png(const ps_canvas *canvas, const char *path, const char *description, ps_error *error) {
-    FILE *stream = fopen(path, "wb");
-    if (!stream) return ps_io_fail(error, errno, "%s: cannot create", path);
-    ps_code code = ps_canvas_write_png(canvas, stream, description, error);
-    if (fclose(stream) != 0 && code == PS_OK) code = ps_io_fail(error, errno, "%s: cannot write", path);
-    if (code != PS_OK) ps_error_prefix(error, "%s", path);
-    return code;
+ps_code ps_canvas_save_png(const ps_canvas *canvas, const ps_place *place, const char *path, const char *description, ps_error *error) {
+    ps_place_file file;
+    ps_error own = {0};
+    PS_TRY(ps_place_create(place, path, &file, error));
+    ps_code code = ps_canvas_write_png(canvas, file.stream, description, &own);
+    if (code != PS_OK && ferror(file.stream))
+        ps_io_fail(error, errno, "%s: cannot write", path); /* libpng does not say why */
+    else if (code != PS_OK)
+        PS_FAIL(error, code, "%s: %s", path, own.text);
+    return ps_place_finish(&file, code, error);
 }

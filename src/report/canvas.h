@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "core/error.h"
+#include "report/place.h"
 
 typedef struct {
     int64_t width, height;
@@ -36,6 +37,6 @@ ps_range ps_range_of(const float *values, int64_t n, double clip_percent);
 
 /* description goes into the PNG as text. The stream stays open. */
 ps_code ps_canvas_write_png(const ps_canvas *canvas, FILE *stream, const char *description, ps_error *error);
-ps_code ps_canvas_save_png(const ps_canvas *canvas, const char *path, const char *description, ps_error *error);
+ps_code ps_canvas_save_png(const ps_canvas *canvas, const ps_place *place, const char *path, const char *description, ps_error *error);
 
 #endif

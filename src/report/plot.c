@@ -56,14 +56,15 @@ static void draw_bars(plot *p, const double *counts, int64_t n_bins) {
     }
 }
 
-ps_code ps_histogram_plot(const double *edges, const double *counts, int64_t n_bins, const char *title, const char *path, ps_error *error) {
+ps_code ps_histogram_plot(const double *edges, const double *counts, int64_t n_bins, const char *title, const ps_place *place,
+                          const char *path, ps_error *error) {
     plot p = {.low = edges[0], .high = edges[n_bins], .most = 1};
     for (int64_t i = 0; i < n_bins; i++) p.most = fmax(p.most, counts[i]);
     PS_TRY(ps_canvas_create(WIDTH, HEIGHT, 255, &p.canvas, error));
     draw_axes(&p);
     draw_bars(&p, counts, n_bins);
     ps_canvas_text(&p.canvas, LEFT, 8, 1, TEXT, title);
-    ps_code code = ps_canvas_save_png(&p.canvas, path, title, error);
+    ps_code code = ps_canvas_save_png(&p.canvas, place, path, title, error);
     ps_canvas_free(&p.canvas);
     return code;
 }

@@ -1,14 +1,11 @@
 #include "report/preview.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/text.h"
-#include "hdf5/write.h"
 #include "report/canvas.h"
 #include "report/report.h"
 #include "report/sheet.h"
@@ -19,18 +16,15 @@ enum { SMALLEST_SIDE = 256, MOST_SWEEP_FRAMES = 12, MOST_RANGE_FRAMES = 32 };
 
 /* One kind of image in the file. */
 typedef struct {
-    const char *dataset, *label, *unit;
-    ps_view_method_id method;
+    char dataset[64]; /* below /entry */
+    const char *label, *unit;
+    const ps_view_method *method;
 } layer;
-static const layer layers[] = {{"phase/phase", "phase", "rad", PS_VIEW_PHASE},
-                               {"complex/phase", "complex-phase", "rad", PS_VIEW_COMPLEX},
-                               {"complex/log_amplitude", "complex-log-amplitude", "", PS_VIEW_COMPLEX},
-                               {"ssb/phase", "ssb", "rad", PS_VIEW_SSB}};
 
 typedef struct {
     ps_view view;
     const ps_preview_options *options;
-    char *directory;
+    ps_place place;
     int64_t n_frames;
     int64_t *frames;       /* [n_frames] done frames to show */
     float *image;          /* [rows, columns] */
@@ -65,10 +59,6 @@ static void choose_size(session *s) {
     double factor = fmax(1, ceil(SMALLEST_SIDE / fmax(width, height)));
     s->height = (int64_t)fmax(1, round(height * factor));
     s->width = (int64_t)fmax(1, round(width * factor));
-}
-
-static const ps_view_method *method_of(const session *s, const layer *l) {
-    return &s->view.methods[l->method];
 }
 
 /* "strength 0.1", "strength 0.1 (amplitude 0.3)", "automatic strength" or "". */
@@ -132,17 +122,17 @@ static ps_code draw_picture(const session *s, const layer *l, ps_range range, co
     int64_t x = ps_canvas_scale_bar(&canvas, edge, y, scale, s->width, s->view.step_A[1] * (double)s->view.columns);
     int64_t right = s->width - ps_canvas_text_width(limits, scale) - edge;
     if (right > x + 6 * scale) ps_canvas_text(&canvas, right, y, scale, 0, limits);
-    ps_code code = ps_canvas_save_png(&canvas, path, what, error);
+    ps_code code = ps_canvas_save_png(&canvas, &s->place, path, what, error);
     ps_canvas_free(&canvas);
     return code;
 }
 
 static ps_code show_frame(session *s, const layer *l, int64_t frame, int64_t strength, ps_range range, ps_error *error) {
     char label[96], suffix[96], name[96];
-    strength_label(method_of(s, l), strength, label);
-    strength_suffix(method_of(s, l), strength, suffix);
+    strength_label(l->method, strength, label);
+    strength_suffix(l->method, strength, suffix);
     snprintf(name, sizeof name, "%s, frame %lld", l->label, (long long)frame);
-    char *path = ps_text_format("%s/%s%s_frame%04lld.png", s->directory, l->label, suffix, (long long)frame);
+    char *path = ps_text_format("%s/%s%s_frame%04lld.png", s->place.directory, l->label, suffix, (long long)frame);
     if (!path) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a file name");
     ps_code code = draw_picture(s, l, range, name, label, path, error);
     s->n_written += code == PS_OK;
@@ -153,9 +143,9 @@ static ps_code show_frame(session *s, const layer *l, int64_t frame, int64_t str
 /* ---- sheets ---- */
 
 static ps_code save_sheet(session *s, const ps_sheet *sheet, const char *name, const char *title, ps_error *error) {
-    char *path = ps_text_format("%s/%s.png", s->directory, name);
+    char *path = ps_text_format("%s/%s.png", s->place.directory, name);
     if (!path) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a file name");
-    ps_code code = ps_canvas_save_png(&sheet->canvas, path, title, error);
+    ps_code code = ps_canvas_save_png(&sheet->canvas, &s->place, path, title, error);
     s->n_written += code == PS_OK;
     if (code == PS_OK) return ps_report_add(&s->pictures, path, title, error);
     free(path);
@@ -169,7 +159,7 @@ static ps_code draw_series(session *s, const layer *l, int64_t strength, ps_rang
     char label[96], name[96], title[256];
     ps_code code = PS_OK;
     int64_t n = s->options->frame >= 0 ? 1 : s->view.n_frames;
-    strength_label(method_of(s, l), strength, label);
+    strength_label(l->method, strength, label);
     snprintf(title, sizeof title, "%s, %s%sgrey from %.3g to %.3g %s", l->label, label, *label ? ", " : "", range.low, range.high, l->unit);
     PS_GO(ps_sheet_create(title, n, s->options->sheet_columns, s->width, s->height, &sheet, error));
     for (int64_t i = 0; i < n; i++) {
@@ -192,7 +182,7 @@ done:
 
 /* Frames down, strengths across. */
 static ps_code draw_sweep(session *s, const layer *l, const ps_range *ranges, ps_error *error) {
-    const ps_view_method *method = method_of(s, l);
+    const ps_view_method *method = l->method;
     ps_sheet sheet = {0};
     char name[96], title[160];
     ps_code code = PS_OK;
@@ -215,13 +205,13 @@ done:
 
 /* The strength shown for the series: the one nearest to what generalized cross-validation chose in most frames' middle. */
 static ps_code representative(session *s, const layer *l, int64_t *strength, ps_error *error) {
-    const ps_view_method *method = method_of(s, l);
+    const ps_view_method *method = l->method;
     char name[64];
     *strength = 0;
     if (method->n_strengths < 2) return PS_OK;
     double *chosen = malloc((size_t)s->view.n_frames * sizeof *chosen);
     if (!chosen) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for chosen strengths");
-    snprintf(name, sizeof name, "%s/chosen_strength", method->name);
+    snprintf(name, sizeof name, "%s/chosen_strength", method->method->name);
     ps_code code = ps_view_numbers(&s->view, name, s->view.n_frames, chosen, error);
     for (int64_t i = 0; i < s->n_frames; i++) chosen[i] = chosen[s->frames[i]];
     qsort(chosen, (size_t)s->n_frames, sizeof *chosen, compare_doubles);
@@ -233,7 +223,7 @@ static ps_code representative(session *s, const layer *l, int64_t *strength, ps_
 }
 
 static ps_code show_layer(session *s, const layer *l, ps_error *error) {
-    const ps_view_method *method = method_of(s, l);
+    const ps_view_method *method = l->method;
     ps_code code = PS_OK;
     int64_t shown;
     ps_range *ranges = calloc((size_t)method->n_strengths, sizeof *ranges);
@@ -253,42 +243,47 @@ done:
     return code;
 }
 
-/* ---- the whole ---- */
-
-static ps_code make_directory(session *s, const char *path, ps_error *error) {
-    s->directory = s->options->directory ? strdup(s->options->directory) : ps_text_format("%s.preview", path);
-    if (!s->directory) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a file name");
-    if (mkdir(s->directory, 0777) != 0 && errno != EEXIST) return ps_io_fail(error, errno, "%s: cannot create the directory", s->directory);
+/* Every image that the file holds of a method. */
+static ps_code show_method(session *s, const ps_view_method *method, ps_error *error) {
+    for (int r = 0; r < method->method->n_results; r++) {
+        const ps_result_desc *result = &method->method->results[r];
+        layer shown = {.label = result->shown_as, .unit = result->unit ? result->unit : "", .method = method};
+        if (!ps_result_is_image(result) || !result->shown_as || !ps_view_result(&s->view, method->method, result, shown.dataset)) continue;
+        PS_TRY(show_layer(s, &shown, error));
+    }
     return PS_OK;
 }
 
-static ps_code show_all(session *s, ps_error *error) {
+/* ---- the whole ---- */
+
+static ps_code show_all(session *s, const char *page, ps_error *error) {
     s->image = malloc((size_t)(s->view.rows * s->view.columns) * sizeof *s->image);
     if (!s->image) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for an image");
     choose_size(s);
-    for (size_t i = 0; i < sizeof layers / sizeof *layers && s->n_frames > 0; i++)
-        if (method_of(s, &layers[i])->present) PS_TRY(show_layer(s, &layers[i], error));
-    char *path = ps_text_format("%s/report.html", s->directory);
-    if (!path) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a file name");
-    ps_code code = ps_report_write(&s->view, &s->pictures, path, error);
-    free(path);
-    return code;
+    for (int i = 0; i < ps_n_methods && s->n_frames > 0; i++)
+        if (s->view.methods[i].present) PS_TRY(show_method(s, &s->view.methods[i], error));
+    return ps_report_write(&s->view, &s->pictures, &s->place, page, error);
 }
 
 ps_code ps_preview(const char *path, const ps_preview_options *options, int64_t *n_written, ps_error *error) {
     session s = {.options = options};
     ps_code code = PS_OK;
+    char *page = NULL;
     *n_written = 0;
     PS_TRY(ps_view_open(path, &s.view, error));
     PS_GO(choose_frames(&s, error));
-    PS_GO(make_directory(&s, path, error));
-    PS_GO(show_all(&s, error));
+    PS_GO(ps_place_open(options->directory, path, &s.place, error));
+    page = ps_text_format("%s/report.html", s.place.directory);
+    PS_GO_ALLOC(error, page);
+    PS_GO(ps_place_check(&s.place, page, error)); /* it comes last */
+    PS_GO(show_all(&s, page, error));
     *n_written = s.n_written;
 done:
     ps_report_pictures_free(&s.pictures);
     free(s.image);
     free(s.frames);
-    free(s.directory);
+    free(page);
+    ps_place_free(&s.place);
     ps_view_close(&s.view);
     return code;
 }

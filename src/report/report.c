@@ -1,13 +1,11 @@
 #include "report/report.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/text.h"
-#include "hdf5/write.h"
 #include "report/runs.h"
 #include "report/svg.h"
 #include "store/layout.h"
@@ -23,15 +21,17 @@ static const char style[] =
     "svg .grid{stroke:#e4e4e4;fill:none}svg .axis{stroke:#333;fill:none}svg .curve{fill:none;stroke-width:1.3}";
 
 ps_code ps_report_add(ps_report_pictures *pictures, char *path, const char *title, ps_error *error) {
-    char *copy = strdup(title);
     ps_report_picture *larger = realloc(pictures->pictures, (size_t)(pictures->n + 1) * sizeof *larger);
+    char *copy = larger ? strdup(title) : NULL;
     if (larger) pictures->pictures = larger;
-    if (!larger || !copy || !path) {
+    if (!copy || !path) {
         free(copy);
         free(path);
         return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the list of pictures");
     }
-    pictures->pictures[pictures->n++] = (ps_report_picture){path, copy};
+    larger[pictures->n].path = path;
+    larger[pictures->n].title = copy;
+    pictures->n++;
     return PS_OK;
 }
 
@@ -83,16 +83,17 @@ static ps_code load_done_rows(const ps_view *view, const char *name, int64_t n, 
     return PS_OK;
 }
 
-static ps_code print_curve_plot(FILE *out, const ps_view *view, const ps_view_method *method, const char *curve, const double *chosen,
-                                ps_error *error) {
+static ps_code print_curve_plot(FILE *out, const ps_view *view, const ps_view_method *method, const ps_result_desc *curve,
+                                const double *chosen, ps_error *error) {
     char name[64], title[96];
     double *rows = NULL;
-    snprintf(name, sizeof name, "%s/%s", method->name, curve);
-    snprintf(title, sizeof title, "%s: %s, one line a frame%s", method->name, curve, method->automatic ? ", dots: chosen" : "");
+    if (!ps_view_result(view, method->method, curve, name)) return PS_OK;
+    snprintf(title, sizeof title, "%s: %s, one line a frame%s", method->method->name, curve->shown_as,
+             method->automatic ? ", dots: chosen" : "");
     ps_code code = load_done_rows(view, name, method->n_curve, &rows, error);
     ps_plot plot = {.title = title,
                     .x_label = "strength",
-                    .y_label = curve,
+                    .y_label = curve->shown_as,
                     .log_x = true,
                     .log_y = true,
                     .n_curves = view->n_by_state[PS_FRAME_DONE],
@@ -105,22 +106,25 @@ static ps_code print_curve_plot(FILE *out, const ps_view *view, const ps_view_me
     return code;
 }
 
-static ps_code print_curves(FILE *out, const ps_view *view, ps_error *error) {
-    static const char *const curves[] = {"residual", "gcv"};
+static ps_code print_curves_of(FILE *out, const ps_view *view, const ps_view_method *method, ps_error *error) {
     ps_code code = PS_OK;
     double *chosen = NULL;
-    for (int id = 0; id < PS_VIEW_N_METHODS; id++) {
-        const ps_view_method *method = &view->methods[id];
-        char name[64];
-        if (!method->present || method->n_curve < 2) continue;
-        snprintf(name, sizeof name, "%s/chosen_strength", method->name);
-        free(chosen);
-        PS_GO(load_done_rows(view, name, 1, &chosen, error));
-        for (size_t c = 0; c < sizeof curves / sizeof *curves; c++) PS_GO(print_curve_plot(out, view, method, curves[c], chosen, error));
+    char name[64];
+    snprintf(name, sizeof name, "%s/chosen_strength", method->method->name);
+    PS_GO(load_done_rows(view, name, 1, &chosen, error));
+    for (int r = 0; r < method->method->n_results; r++) {
+        const ps_result_desc *result = &method->method->results[r];
+        if (result->axes == PS_RESULT_CURVE && result->shown_as) PS_GO(print_curve_plot(out, view, method, result, chosen, error));
     }
 done:
     free(chosen);
     return code;
+}
+
+static ps_code print_curves(FILE *out, const ps_view *view, ps_error *error) {
+    for (int i = 0; i < ps_n_methods; i++)
+        if (view->methods[i].present && view->methods[i].n_curve > 1) PS_TRY(print_curves_of(out, view, &view->methods[i], error));
+    return PS_OK;
 }
 
 /* ---- the page ---- */
@@ -161,11 +165,8 @@ static ps_code print_page(FILE *out, const ps_view *view, const ps_report_pictur
     return PS_OK;
 }
 
-ps_code ps_report_write(const ps_view *view, const ps_report_pictures *pictures, const char *path, ps_error *error) {
-    FILE *out = fopen(path, "w");
-    if (!out) return ps_io_fail(error, errno, "%s: cannot create", path);
-    ps_code code = print_page(out, view, pictures, error);
-    if (ferror(out) && code == PS_OK) code = ps_io_fail(error, errno, "%s: cannot write", path);
-    if (fclose(out) != 0 && code == PS_OK) code = ps_io_fail(error, errno, "%s: cannot write", path);
-    return code;
+ps_code ps_report_write(const ps_view *view, const ps_report_pictures *pictures, const ps_place *place, const char *path, ps_error *error) {
+    ps_place_file file;
+    PS_TRY(ps_place_create(place, path, &file, error));
+    return ps_place_finish(&file, print_page(file.stream, view, pictures, error), error);
 }

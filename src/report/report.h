@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "report/place.h"
 #include "store/view.h"
 
 typedef struct {
@@ -24,7 +25,7 @@ void ps_report_pictures_free(ps_report_pictures *pictures);
 void ps_report_begin(FILE *out, const ps_view *view);
 ps_code ps_report_print_picture(FILE *out, const ps_report_picture *picture, ps_error *error);
 
-/* The pictures' files are embedded. */
-ps_code ps_report_write(const ps_view *view, const ps_report_pictures *pictures, const char *path, ps_error *error);
+/* The pictures' files are embedded. path lies in place. */
+ps_code ps_report_write(const ps_view *view, const ps_report_pictures *pictures, const ps_place *place, const char *path, ps_error *error);
 
 #endif

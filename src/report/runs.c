@@ -68,15 +68,34 @@ done:
 /* ---- frames ---- */
 
 typedef struct {
+    char head[96];
+    double *values; /* [n_frames] */
+} table_column;
+
+typedef struct {
     char **source, **error, **device, **host, **note;
     double *dose, *process, *rank, *memory;
-    double *chosen[2]; /* of phase and complex; NULL: not there */
+    int n_results;
+    table_column results[PS_MOST_METHODS * PS_MOST_METHOD_RESULTS]; /* [n_results] numbers that methods leave of a frame */
 } frame_table;
 
 static ps_code load_column(const ps_view *view, const char *name, double **values, ps_error *error) {
     *values = malloc((size_t)view->n_frames * sizeof **values);
     if (!*values) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for frames/%s", name);
     return ps_view_numbers(view, name, view->n_frames, *values, error);
+}
+
+/* The numbers that tables show. */
+static ps_code load_results(const ps_view *view, const ps_view_method *method, frame_table *table, ps_error *error) {
+    for (int r = 0; r < method->method->n_results; r++) {
+        const ps_result_desc *result = &method->method->results[r];
+        char name[64];
+        if (result->axes != PS_RESULT_NUMBER || !result->shown_as || !ps_view_result(view, method->method, result, name)) continue;
+        table_column *column = &table->results[table->n_results++];
+        snprintf(column->head, sizeof column->head, "%s %s", method->method->name, result->shown_as);
+        PS_TRY(load_column(view, name, &column->values, error));
+    }
+    return PS_OK;
 }
 
 static ps_code load_table(const ps_view *view, frame_table *table, ps_error *error) {
@@ -90,8 +109,8 @@ static ps_code load_table(const ps_view *view, frame_table *table, ps_error *err
     PS_TRY(load_column(view, "frames/process", &table->process, error));
     PS_TRY(load_column(view, "frames/rank", &table->rank, error));
     PS_TRY(load_column(view, "frames/peak_memory_bytes", &table->memory, error));
-    if (view->methods[PS_VIEW_PHASE].present) PS_TRY(load_column(view, "phase/chosen_strength", &table->chosen[0], error));
-    if (view->methods[PS_VIEW_COMPLEX].present) PS_TRY(load_column(view, "complex/chosen_strength", &table->chosen[1], error));
+    for (int i = 0; i < ps_n_methods; i++)
+        if (view->methods[i].present) PS_TRY(load_results(view, &view->methods[i], table, error));
     return PS_OK;
 }
 
@@ -105,8 +124,7 @@ static void free_table(frame_table *table, int64_t n) {
     free(table->process);
     free(table->rank);
     free(table->memory);
-    free(table->chosen[0]);
-    free(table->chosen[1]);
+    for (int i = 0; i < table->n_results; i++) free(table->results[i].values);
 }
 
 static void print_cell(FILE *out, const char *text) {
@@ -130,8 +148,7 @@ static void print_frame(FILE *out, const ps_view *view, const frame_table *table
     print_cell(out, slash ? slash + 1 : table->source[i]);
     print_cell(out, state);
     print_number(out, done, 5, table->dose[i]);
-    for (int m = 0; m < 2; m++)
-        if (table->chosen[m]) print_number(out, done, 3, table->chosen[m][i]);
+    for (int r = 0; r < table->n_results; r++) print_number(out, done, 3, table->results[r].values[i]);
     print_number(out, written, 15, table->process[i]);
     print_number(out, written, 15, table->rank[i]);
     print_cell(out, table->host[i]);
@@ -148,8 +165,7 @@ ps_code ps_report_frames(FILE *out, const ps_view *view, ps_error *error) {
     fprintf(
         out,
         "<h2>Frames</h2>\n<div class=\"scroll\"><table><tr><th class=\"n\">frame</th><th>file</th><th>state</th><th class=\"n\">dose</th>");
-    if (table.chosen[0]) fprintf(out, "<th class=\"n\">phase strength</th>");
-    if (table.chosen[1]) fprintf(out, "<th class=\"n\">complex strength</th>");
+    for (int r = 0; r < table.n_results; r++) fprintf(out, "<th class=\"n\">%s</th>", table.results[r].head);
     fprintf(
         out,
         "<th class=\"n\">run</th><th class=\"n\">rank</th><th>host</th><th>device</th><th class=\"n\">peak GiB</th><th>remark</th></tr>\n");

@@ -10,7 +10,7 @@ typedef struct {
 } ps_sheet;
 
 /* Room for n pictures that are `width` x `height` in full; columns 0: chosen so that the sheet is about as wide as high. Tiles shrink until
- * the sheet is at most 2400 pixels wide. The title stands on top. */
+ * the sheet is at most 2400 pixels wide. The title is on top. */
 ps_code ps_sheet_create(const char *title, int64_t n, int64_t columns, int64_t width, int64_t height, ps_sheet *sheet, ps_error *error);
 void ps_sheet_free(ps_sheet *sheet);
 

@@ -26,12 +26,6 @@ static void count_states(ps_output *output, int64_t counts[3]) {
     free(all);
 }
 
-/* What could not be said beside the file does not take anything from the file. */
-static void write_crate(const char *path) {
-    ps_error problem = {0};
-    if (ps_crate_write(path, &problem) != PS_OK) ps_log(PS_LOG_WARNING, "the output is complete, its RO-Crate is not: %s", problem.text);
-}
-
 /* Everything of the new result is there: what --overwrite kept has had its time. */
 static void drop_previous(const ps_output *output, const int64_t counts[3]) {
     if (counts[PS_FRAME_DONE] != output->n_frames) return;
@@ -78,7 +72,7 @@ ps_code ps_output_close(ps_output *output, ps_error *error) {
     if (code == PS_OK) code = ps_output_sync(output, error);
     if (code == PS_OK) code = ps_presence_check(output, error);
     code = ps_output_agree(output->communicator, code, error);
-    if (output->rank == 0 && code == PS_OK) write_crate(output->path);
+    if (output->rank == 0 && code == PS_OK) ps_crate_tell(output->path);
     if (output->rank == 0 && code == PS_OK) drop_previous(output, counts);
     if (output->rank == 0 && code != PS_OK) ps_presence_save(output);
     ps_output_discard(output);

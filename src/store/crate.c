@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/log.h"
 #include "core/text.h"
 #include "hdf5/write.h"
 #include "store/layout.h"
@@ -332,4 +333,9 @@ done:
     free(crate_path);
     free(directory);
     return code;
+}
+
+void ps_crate_tell(const char *path) {
+    ps_error problem = {0};
+    if (ps_crate_write(path, &problem) != PS_OK) ps_log(PS_LOG_WARNING, "the output is complete, its RO-Crate is not: %s", problem.text);
 }

@@ -8,22 +8,6 @@
 
 #include "core/version.h"
 
-static void print_method(FILE *out, const char *name, const ps_job_method *method, const ps_output_spec *spec) {
-    if (!method->enabled) return;
-    fprintf(out, "method.%s.strength=", name);
-    if (method->automatic) {
-        uLong crc = crc32_z(0, (const Bytef *)spec->curve_strengths, (size_t)spec->n_curve_strengths * sizeof(double));
-        fprintf(out, "auto (%lld points, crc %08lx)", (long long)spec->n_curve_strengths, crc);
-    }
-    for (int64_t i = 0; i < method->n_strengths && !method->automatic; i++) {
-        const ps_strength *strength = &method->strengths[i];
-        fprintf(out, "%s%.17g", i ? "," : "", strength->phase);
-        if (strcmp(name, "complex") == 0) fprintf(out, "/%.17g", strength->amplitude);
-    }
-    fprintf(out, "\nmethod.%s.smoothness_inv_A=", name);
-    fprintf(out, isinf(method->smoothness_inv_A) ? "none\n" : "%.17g\n", method->smoothness_inv_A);
-}
-
 /* One line for every number or text below json. */
 static void print_json(FILE *out, const char *path, const cJSON *json) {
     if (!cJSON_IsObject(json) && !cJSON_IsArray(json)) {
@@ -89,15 +73,13 @@ ps_code ps_output_fingerprint(const ps_output_spec *spec, char **text, ps_error 
     size_t bytes = 0;
     *text = NULL;
     FILE *out = open_memstream(text, &bytes);
-    if (!out) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the signature");
+    if (!out) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the fingerprint");
     fprintf(out, "numerics version=%s\n", PS_NUMERICS_VERSION);
     fprintf(out, "weights=%s\n", job->weights == PS_WEIGHTS_POISSON ? "poisson" : "uniform");
     fprintf(out, "probe form=%s\n", job->mirrored_probe ? "published" : "derived");
     print_reading(out, &job->series);
     fprintf(out, "precision=%s\n", job->precision == PS_PRECISION_REFERENCE ? "reference" : "fast");
-    if (job->ssb_enabled) fprintf(out, "method.ssb.estimator=%s\n", job->ssb_estimator == PS_SSB_PHASE ? "phase" : "wave");
-    print_method(out, "phase", &job->phase, spec);
-    print_method(out, "complex", &job->complex_, spec);
+    for (int64_t i = 0; i < job->methods.n; i++) job->methods.items[i].method->fingerprint(&job->methods.items[i], out);
     fprintf(out, "image=%lld x %lld, step %.17g x %.17g A\n", (long long)spec->image_rows, (long long)spec->image_columns,
             spec->image_step_A[0], spec->image_step_A[1]);
     for (int64_t i = 0; i < spec->n_optics; i++) print_optics(out, i, &spec->optics[i]);
@@ -106,7 +88,7 @@ ps_code ps_output_fingerprint(const ps_output_spec *spec, char **text, ps_error 
     if (fclose(out) == 0) return PS_OK;
     free(*text);
     *text = NULL;
-    return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the signature");
+    return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the fingerprint");
 }
 
 /* ---- differences ---- */
@@ -124,7 +106,7 @@ static line next_line(const char **cursor) {
     return found;
 }
 
-/* The line with this key, looking from `start` on and round again; signatures mostly agree line by line. */
+/* The line with this key, looking from `start` on and round again; fingerprints mostly agree line by line. */
 static bool find_line(const char *text, const char *start, const line *wanted, line *found) {
     const char *cursor = start;
     for (int round = 0; round < 2; round++) {

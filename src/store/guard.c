@@ -121,10 +121,8 @@ static ps_code look_at_file(const guard *g, const char *source, const char *role
     PS_GO(ps_source_split(source, &parts, error));
     PS_GO(compare(g, parts.path, role, NULL, error));
     if (!follow) goto done;
-    if (ps_preflight_inspect(source, g->options, NULL) == PS_OK)
-        PS_GO(ps_recording_files_list(parts.path, &linked, error));
-    else
-        PS_GO(ps_recording_files_guess(parts.path, &linked, error));
+    if (ps_preflight_inspect(source, g->options, NULL) == PS_OK) PS_GO(ps_recording_files_list(source, g->options, &linked, error));
+    if (linked.n == 0) PS_GO(ps_recording_files_guess(parts.path, &linked, error)); /* a damaged master names none */
     for (int64_t i = 0; i < linked.n; i++) PS_GO(compare(g, linked.names[i], role, parts.path, error));
 done:
     ps_name_list_free(&linked);
@@ -145,40 +143,24 @@ static ps_code look_at_optics(const ps_job *job, const guard *g, const ps_series
     return PS_OK;
 }
 
-/* All that the patterns name: what first, count and stride leave out is not to be lost either. */
-static void list_series(const ps_job *job, ps_series *series) {
-    const ps_job_series *s = &job->series;
-    *series = (ps_series){0};
-    if (s->n_files > 0 && ps_series_build(job->base_directory, (const char *const *)s->files, s->n_files, 0, -1, 1, series, NULL) != PS_OK)
-        *series = (ps_series){0};
-}
-
 ps_code ps_guard_inputs(const ps_job *job, const ps_guard_targets *targets, const ps_reader_options *options, ps_error *error) {
     ps_code code = PS_OK;
     ps_series series;
     guard g = {.targets = targets, .options = options};
     if (targets->n == 0) return PS_OK;
     for (int64_t i = 0; i < targets->n; i++) g.follow |= !targets->targets[i].own;
-    list_series(job, &series);
+    ps_guard_list_series(job, &series);
     if (job->path) PS_GO(look_at_file(&g, job->path, "the job itself", false, error));
     PS_GO(look_at_optics(job, &g, &series, error));
     if (job->series.mask_file) PS_GO(look_at_file(&g, job->series.mask_file, "/series/bad_pixels/mask", true, error));
-    if (job->histogram.centre_file) PS_GO(look_at_file(&g, job->histogram.centre_file, "/histogram/centre", true, error));
+    for (int64_t i = 0; i < job->n_own_inputs; i++) PS_GO(look_at_file(&g, job->own_inputs[i].path, job->own_inputs[i].place, true, error));
     for (int64_t i = 0; i < series.n_items; i++) PS_GO(look_at_file(&g, series.items[i].source, "/series/files", g.follow, error));
 done:
     ps_series_free(&series);
     return code;
 }
 
-void ps_guard_recordings(const ps_job *job, ps_name_list *paths) {
-    ps_series series;
-    list_series(job, &series);
-    for (int64_t i = 0; i < series.n_items; i++)
-        if (ps_name_list_add(paths, series.items[i].source) != PS_OK) break;
-    ps_series_free(&series);
-}
-
-/* ---- the output of a reconstruction or histogram ---- */
+/* ---- the output of a job that writes one file ---- */
 
 static const char *kind_of(mode_t mode) {
     if (S_ISDIR(mode)) return "a directory";

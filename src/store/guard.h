@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "input/name_list.h"
 #include "input/reader.h"
+#include "input/series.h"
 #include "job/job.h"
 
 /* Files that are there and that the run would write, replace or remove. */
@@ -27,10 +27,10 @@ typedef struct {
 ps_code ps_guard_add(ps_guard_targets *targets, char *path, const char *what, ps_error *error);
 void ps_guard_free(ps_guard_targets *targets);
 /* PS_E_JOB when one of the targets is the job itself or a file that it names, or that such a file links to: the same by device and inode,
- * so that hard links, symbolic links and mounts do not hide it. options: how recordings are opened (input/screen.h). */
+ * so that hard links, symbolic links and mounts do not hide it. options: how recordings are opened (input/preflight.h). */
 ps_code ps_guard_inputs(const ps_job *job, const ps_guard_targets *targets, const ps_reader_options *options, ps_error *error);
 
-/* Everything that can be known about /output/file of a reconstruct or histogram job before the run: its directory is there and can be
+/* Everything that can be known about /output/file of a job that writes one, before the run: its directory is there and can be
  * written, it is no directory, device or pipe, no pattern of series.files catches it, no recording of the series is an output of this
  * program, and ps_guard_inputs for it and the files beside it. PS_E_JOB. */
 ps_code ps_guard_output(const ps_job *job, const ps_reader_options *options, ps_error *error);
@@ -38,7 +38,8 @@ ps_code ps_guard_output(const ps_job *job, const ps_reader_options *options, ps_
 /* PS_E_JOB unless recordings (paths as series.files gives them) are none of this program's outputs, and no pattern would catch output_file
  * once it is there. Used by ps_guard_output. */
 ps_code ps_guard_series(const ps_job *job, const ps_reader_options *options, ps_error *error);
-/* The files of the whole series, without first, count and stride; empty when they cannot be listed, which opening them will tell. */
-void ps_guard_recordings(const ps_job *job, ps_name_list *paths);
+/* The whole series, what first, count and stride leave out too, for that is not to be lost either; empty when it cannot be listed, which
+ * opening it will tell. ps_series_free. */
+void ps_guard_list_series(const ps_job *job, ps_series *series);
 
 #endif

@@ -13,7 +13,14 @@
 #include "store/guard.h"
 #include "store/info.h"
 
-/* ---- what stands there ---- */
+/* ---- what is there ---- */
+
+void ps_guard_list_series(const ps_job *job, ps_series *series) {
+    const ps_job_series *s = &job->series;
+    *series = (ps_series){0};
+    if (s->n_files > 0 && ps_series_build(job->base_directory, (const char *const *)s->files, s->n_files, 0, -1, 1, series, NULL) != PS_OK)
+        *series = (ps_series){0};
+}
 
 static bool is_truth(const char *path) {
     hid_t file = H5I_INVALID_HID;
@@ -35,14 +42,14 @@ static const char *own_kind(const char *source, const ps_reader_options *options
     return kind;
 }
 
-static ps_code refuse_own(const ps_name_list *recordings, const ps_reader_options *options, ps_error *error) {
+static ps_code refuse_own(const ps_series *recordings, const ps_reader_options *options, ps_error *error) {
     const char *first = NULL, *kind = NULL;
     long long n = 0;
-    for (int64_t i = 0; i < recordings->n; i++) {
-        const char *found = own_kind(recordings->names[i], options);
+    for (int64_t i = 0; i < recordings->n_items; i++) {
+        const char *found = own_kind(recordings->items[i].source, options);
         if (!found) continue;
         if (n++ == 0) {
-            first = recordings->names[i];
+            first = recordings->items[i].source;
             kind = found;
         }
     }
@@ -50,7 +57,7 @@ static ps_code refuse_own(const ps_name_list *recordings, const ps_reader_option
     return PS_FAIL(error, PS_E_JOB,
                    "/series/files: %s is %s of ptyseries, no recording (%lld of %lld files are of this kind); narrow the pattern, or "
                    "keep them in another folder",
-                   first, kind, n, (long long)recordings->n);
+                   first, kind, n, (long long)recordings->n_items);
 }
 
 /* ---- what a pattern would catch ---- */
@@ -128,12 +135,12 @@ static ps_code refuse_pattern(const ps_job *job, ps_error *error) {
 
 ps_code ps_guard_series(const ps_job *job, const ps_reader_options *options, ps_error *error) {
     ps_code code = PS_OK;
-    ps_name_list recordings = {0};
+    ps_series recordings;
     ps_h5_quiet();
-    ps_guard_recordings(job, &recordings);
+    ps_guard_list_series(job, &recordings);
     PS_GO(refuse_pattern(job, error));
     PS_GO(refuse_own(&recordings, options, error));
 done:
-    ps_name_list_free(&recordings);
+    ps_series_free(&recordings);
     return code;
 }

@@ -42,7 +42,7 @@ static void print_images(const ps_view *view) {
 
 static void print_method(const ps_view_method *method) {
     if (!method->present) return;
-    printf("method    %s", method->name);
+    printf("method    %s", method->method->name);
     if (method->automatic) printf(", automatic strength");
     for (int64_t i = 0; method->strengths && !method->automatic && i < method->n_strengths; i++) {
         printf("%s%g", i ? ", " : method->n_strengths > 1 ? ", strengths " : ", strength ", method->strengths[i]);
@@ -132,7 +132,7 @@ ps_code ps_output_print_info(const char *path, ps_error *error) {
     printf("frames    %lld: %lld done, %lld failed, %lld pending\n", (long long)view.n_frames, (long long)view.n_by_state[PS_FRAME_DONE],
            (long long)view.n_by_state[PS_FRAME_FAILED], (long long)view.n_by_state[PS_FRAME_PENDING]);
     print_images(&view);
-    for (int id = 0; id < PS_VIEW_N_METHODS; id++) print_method(&view.methods[id]);
+    for (int i = 0; i < ps_n_methods; i++) print_method(&view.methods[i]);
     print_optics(&view);
     print_processes(&view);
     PS_GO(print_seconds(&view, error));

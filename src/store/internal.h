@@ -25,11 +25,13 @@ struct ps_output {
     int process; /* number of the run's /entry/process_N */
     size_t write_limit;
     int64_t n_frames;
-    uint8_t *states;                                               /* [n_frames] as opened, then as this rank wrote them */
-    uint8_t *written;                                              /* [n_frames] state + 1 of what this rank wrote, else 0 */
-    int32_t *attempts;                                             /* [n_frames] as opened */
-    bool *begun;                                                   /* [n_frames] this rank wrote its attempts */
-    ps_rows results[PS_N_RESULTS], columns[PS_N_COLUMNS], seconds; /* dataset < 0: not in this file */
+    uint8_t *states;   /* [n_frames] as opened, then as this rank wrote them */
+    uint8_t *written;  /* [n_frames] state + 1 of what this rank wrote, else 0 */
+    int32_t *attempts; /* [n_frames] as opened */
+    bool *begun;       /* [n_frames] this rank wrote its attempts */
+    int n_results;
+    ps_result_place places[PS_MOST_RESULTS];                          /* [n_results] */
+    ps_rows results[PS_MOST_RESULTS], columns[PS_N_COLUMNS], seconds; /* dataset < 0: not in this file */
 };
 
 /* The lowest rank that failed speaks for all: its code and text become everyone's. Collective. */
@@ -38,9 +40,6 @@ ps_code ps_output_write_state(ps_output *output, int64_t frame, ps_frame_state s
 ps_code ps_output_sync(const ps_output *output, ps_error *error);
 /* CRC-32 of a frame's results as they stand in the file. */
 ps_code ps_output_crc(const ps_output *output, int64_t frame, uint32_t *crc, ps_error *error);
-
-const char *ps_result_name(ps_result result); /* below /entry */
-const char *ps_column_name(ps_column column);
 
 /* Closes everything below the file. */
 void ps_output_forget(ps_output *output);

@@ -3,41 +3,37 @@
 #ifndef PS_STORE_LAYOUT_H
 #define PS_STORE_LAYOUT_H
 
+#include <hdf5.h>
 #include <stdint.h>
 
 #include "core/version.h"
-#include "store/output.h"
+#include "method/method.h"
 
 enum {
-    PS_FORMAT_VERSION = 1,       /* of the file's layout */
+    PS_FORMAT_VERSION = 2,       /* of the file's layout; docs/file-format.md says what each changed */
     PS_PROCESS_SLOTS = 16,       /* runs that a file has room for: /entry/process_1 ... */
     PS_BYTES_PER_PROCESS = 65536 /* about what each takes */
 };
 
-/* Results, in the order in which their bytes enter a frame's CRC-32. Each has the frame as its first axis. name below /entry, element */
-#define PS_RESULTS(X)                                               \
-    X(PS_RESULT_PHASE, "phase/phase", float)                        \
-    X(PS_RESULT_PHASE_RESIDUAL, "phase/residual", double)           \
-    X(PS_RESULT_PHASE_EFFECTIVE_DOF, "phase/influence", double)     \
-    X(PS_RESULT_PHASE_GCV, "phase/gcv", double)                     \
-    X(PS_RESULT_PHASE_CHOSEN, "phase/chosen_strength", double)      \
-    X(PS_RESULT_COMPLEX, "complex/phase", float)                    \
-    X(PS_RESULT_COMPLEX_AMPLITUDE, "complex/log_amplitude", float)  \
-    X(PS_RESULT_COMPLEX_RESIDUAL, "complex/residual", double)       \
-    X(PS_RESULT_COMPLEX_EFFECTIVE_DOF, "complex/influence", double) \
-    X(PS_RESULT_COMPLEX_GCV, "complex/gcv", double)                 \
-    X(PS_RESULT_COMPLEX_CHOSEN, "complex/chosen_strength", double)  \
-    X(PS_RESULT_SSB, "ssb/phase", float)                            \
-    X(PS_RESULT_SSB_LOSS, "ssb/loss", double)                       \
-    X(PS_RESULT_DOSE, "frames/dose", double)                        \
-    X(PS_RESULT_DATA_NORM, "frames/power", double)
+typedef enum { PS_FRAME_PENDING = 0, PS_FRAME_DONE = 1, PS_FRAME_FAILED = 2 } ps_frame_state; /* values of frames/state */
 
-typedef enum {
-#define X(id, name, type) id,
-    PS_RESULTS(X)
-#undef X
-        PS_N_RESULTS
-} ps_result;
+/* A dataset of results; its first axis is the frame. */
+typedef struct {
+    char name[64];   /* below /entry */
+    char former[64]; /* in files of format 1; "": the same */
+    size_t element_bytes;
+} ps_result_place;
+
+enum { PS_MOST_RESULTS = PS_MOST_METHODS * PS_MOST_METHOD_RESULTS + 2 };
+/* All results that a file may hold, in the order in which their bytes enter a frame's CRC-32: those of the methods, in the table's order,
+ * then dose and data norm. places: [PS_MOST_RESULTS]. Returns how many there are. */
+int ps_layout_results(ps_result_place *places);
+/* The place of one result of a method. */
+ps_result_place ps_layout_result(const ps_method *method, const ps_result_desc *result);
+/* The name that a file has it under; NULL: the file does not have it. */
+const char *ps_layout_name(hid_t entry, const ps_result_place *place);
+/* PS_E_HDF5 where a later version than this program's laid the file out. */
+ps_code ps_layout_check_version(hid_t entry, const char *path, ps_error *error);
 
 /* What looking at a recording found; outputs of earlier versions lack them. The disc in pixels; radius 0: none was measured. */
 #define PS_COLUMNS_SEEN(NUMBER)                                                    \
@@ -77,6 +73,7 @@ typedef enum {
 #undef TEXT
         PS_N_COLUMNS
 } ps_column;
+const char *ps_column_name(ps_column column); /* below /entry */
 
 /* Scalars of /entry/optics_N that write_prepared fills; weights [n_active] beside them. */
 enum { PS_WIDTH_BACKEND = 64, PS_WIDTH_PRECISION = 64 };

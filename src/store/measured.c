@@ -98,15 +98,54 @@ static ps_code read_weights(const ps_view *view, int64_t at, ps_measured_optics 
     return PS_OK;
 }
 
+/* Of a group whose first recording could not be read then, but perhaps came back since, the file says which one was the first that could.
+ */
+static ps_code read_first(const ps_view *view, int64_t at, ps_measured_optics *optics, ps_error *error) {
+    char name[NAME];
+    double first = -1.0;
+    optics_name(name, at, "first_frame");
+    optics->first = -1;
+    if (!ps_view_has(view, name)) return PS_OK;
+    PS_TRY(read_number(view, at, "first_frame", &first, error));
+    if (!(first >= 0.0) || !(first < (double)view->n_frames))
+        return PS_FAIL(error, PS_E_HDF5, "%s: /entry/%s is %g, expected one of %lld frames", view->path, name, first,
+                       (long long)view->n_frames);
+    optics->first = (int64_t)first;
+    return PS_OK;
+}
+
 static ps_code read_optics(const ps_view *view, int64_t at, ps_measured *measured, ps_error *error) {
     ps_measured_optics *optics = &measured->optics[at];
     optics->used = read_text(view, at, "used");
     optics->origin = read_text(view, at, "origin");
     if (!optics->used || !optics->origin) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for optics");
     PS_TRY(read_bad(view, at, measured, error));
+    PS_TRY(read_first(view, at, optics, error));
     int64_t n_pixels = measured->detector_rows * measured->detector_columns;
     PS_TRY(read_filled(view, at, "mean_pattern", n_pixels, &optics->mean_pattern, error));
     return read_weights(view, at, optics, error);
+}
+
+static ps_code read_seen(const ps_view *view, ps_measured *measured, ps_error *error) {
+    static const char *const columns[] = {"frames/disc_row", "frames/disc_column", "frames/disc_radius", "frames/n_hot", "frames/n_dead"};
+    enum { N = sizeof columns / sizeof *columns };
+    ps_code code = PS_OK;
+    size_t n = (size_t)view->n_frames;
+    for (int k = 0; k < N; k++)
+        if (!ps_view_has(view, columns[k])) return PS_OK;
+    double *values = malloc(n * N * sizeof *values + 1);
+    measured->seen = calloc(n + 1, sizeof *measured->seen);
+    PS_GO_ALLOC(error, values);
+    PS_GO_ALLOC(error, measured->seen);
+    for (int k = 0; k < N; k++) PS_GO(ps_view_numbers(view, columns[k], view->n_frames, values + (size_t)k * n, error));
+    for (size_t i = 0; i < n; i++)
+        measured->seen[i] = (ps_frame_seen){.disc_center_px = {values[i], values[n + i]},
+                                            .disc_radius_px = values[2 * n + i],
+                                            .n_hot = (int64_t)values[3 * n + i],
+                                            .n_dead = (int64_t)values[4 * n + i]};
+done:
+    free(values);
+    return code;
 }
 
 static ps_code read_frames(const ps_view *view, ps_measured *measured, ps_error *error) {
@@ -126,6 +165,7 @@ static ps_code read_frames(const ps_view *view, ps_measured *measured, ps_error 
         if (at < 0 || at >= measured->n_optics)
             PS_GO(PS_FAIL(error, PS_E_HDF5, "%s: frame %zu is of optics %lld, of %lld", view->path, i, (long long)at,
                           (long long)measured->n_optics));
+        if (checksums[i] > 0 && measured->optics[at].first < 0) measured->optics[at].first = (int64_t)i;
         measured->optics[at].was_readable |= checksums[i] > 0;
         measured->optics[at].has_done |= view->states[i] == PS_FRAME_DONE;
     }
@@ -156,6 +196,7 @@ ps_code ps_measured_read(const char *path, ps_measured **read, ps_error *error) 
         PS_GO(PS_FAIL(error, PS_E_ARGUMENT, "%s: holds no optics: it is no output of a reconstruction and cannot be gone on with", path));
     for (int64_t i = 0; i < view.n_optics; i++) PS_GO(read_optics(&view, i, measured, error));
     PS_GO(read_frames(&view, measured, error));
+    PS_GO(read_seen(&view, measured, error));
     *read = measured;
     measured = NULL;
 done:
@@ -177,6 +218,7 @@ void ps_measured_free(ps_measured *measured) {
     free(measured->optics);
     ps_view_free_texts(measured->sources, measured->n_frames);
     free(measured->optics_of);
+    free(measured->seen);
     free(measured->path);
     free(measured);
 }

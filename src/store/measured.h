@@ -17,13 +17,15 @@ typedef struct {
     bool is_prepared;
     bool was_readable; /* some recording of it could be read, so that its values are its own */
     bool has_done;     /* some frame of it is done */
+    int64_t first;     /* index of its first recording that could be read when the output was made; -1: none could */
 } ps_measured_optics;
 
 typedef struct {
     char *path;
     int64_t n_frames, detector_rows, detector_columns;
-    int64_t *optics_of; /* [n_frames] */
-    char **sources;     /* [n_frames] as they were named; their order may come from recordings too */
+    int64_t *optics_of;  /* [n_frames] */
+    char **sources;      /* [n_frames] as they were named; their order may come from recordings too */
+    ps_frame_seen *seen; /* [n_frames]; NULL: an output of an earlier version, which looked at no recording */
     int64_t n_optics;
     ps_measured_optics *optics; /* [n_optics] */
 } ps_measured;

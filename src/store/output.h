@@ -11,28 +11,11 @@
 #include <stdint.h>
 
 #include "core/error.h"
+#include "core/stage.h"
 #include "job/job.h"
+#include "method/method.h"
 #include "optics/plan.h"
-
-typedef enum { PS_FRAME_PENDING = 0, PS_FRAME_DONE = 1, PS_FRAME_FAILED = 2 } ps_frame_state;
-
-/* Seconds per stage that every frame records; the last column is the peak resident memory's companion in /frames/peak_memory_bytes. */
-#define PS_STAGES(X)                                                                \
-    X(PS_STAGE_READ, "read")       /* reading and decompression */                  \
-    X(PS_STAGE_PUT, "put")         /* handing counts to the backend */              \
-    X(PS_STAGE_PREPARE, "prepare") /* only on the frame that prepared its optics */ \
-    X(PS_STAGE_REDUCE, "reduce")   /* FFT, right sides, SSB sums */                 \
-    X(PS_STAGE_SOLVE, "solve")     /* solutions and images of phase and complex */  \
-    X(PS_STAGE_SSB, "ssb")                                                          \
-    X(PS_STAGE_WRITE, "write")
-
-typedef enum {
-#define X(stage, name) stage,
-    PS_STAGES(X)
-#undef X
-        PS_N_STAGES
-} ps_stage;
-const char *ps_stage_name(ps_stage stage);
+#include "store/layout.h"
 
 /* What one optics group contributes to the file; pointers are borrowed during ps_output_create. */
 typedef struct {
@@ -42,6 +25,7 @@ typedef struct {
     const ps_plan *plan;
     const uint8_t *bad;                                    /* [detector_rows, detector_columns] pixels left out, of any kind */
     int64_t n_bad_file, n_bad_mask, n_bad_hot, n_bad_dead; /* how many of each kind */
+    int64_t first_frame;                                   /* whose dead pixels these are; -1: no recording of it can be read */
     bool needs_mean_pattern;                               /* weights or hot pixels come from one: the file gets a place for it */
     const double *mean_pattern;                            /* [detector_rows, detector_columns] counts; NULL: there is none (yet) */
 } ps_output_optics;
@@ -78,27 +62,16 @@ typedef struct {
     const ps_output_optics *optics; /* [n_optics] */
     int64_t image_rows, image_columns;
     double image_step_A[2];
-    int64_t n_curve_strengths;     /* points of the residual/effective degrees of freedom/gcv curves of an automatic strength */
-    const double *curve_strengths; /* [n_curve_strengths] */
-    int64_t n_notes;               /* provenance: program, version, commit, libraries, command line, MPI layout, Slurm variables ... */
-    const ps_output_note *notes;   /* [n_notes], one string dataset each in /entry/process_1 */
+    int64_t n_notes;             /* provenance: program, version, commit, libraries, command line, MPI layout, Slurm variables ... */
+    const ps_output_note *notes; /* [n_notes], one string dataset each in /entry/process_1 */
 } ps_output_spec;
 
-/* One method's results of one frame. n_curve is n_strengths, or n_curve_strengths when the strength is automatic. */
 typedef struct {
-    const float *phase, *log_amplitude;           /* [n_strengths, image_rows, image_columns]; log_amplitude NULL for phase */
-    const double *residual, *effective_dof, *gcv; /* [n_curve] */
-    double chosen_strength;                       /* automatic: the one used; otherwise the strength of least gcv in the list */
-} ps_method_result;
-
-typedef struct {
-    const ps_method_result *phase, *complex_; /* NULL: method not asked for */
-    const float *ssb_phase;                   /* [image_rows, image_columns] or NULL */
-    double ssb_loss;                          /* NAN: estimator without a loss */
+    const ps_method_results *methods; /* of all methods of the job */
     double dose, data_norm;
     int64_t n_excluded;                           /* active pixels left out in this frame only, because they hold no count somewhere */
     int64_t n_saturated, n_negative, n_nonfinite; /* values of the whole recording that are no counts, by kind */
-    int64_t n_missing;                            /* detector frames without data, filled from others */
+    int64_t n_missing;                            /* patterns without data, filled from others */
     double seconds[PS_N_STAGES];
     int64_t peak_memory_bytes; /* of the process so far */
     const char *device;
@@ -119,8 +92,8 @@ typedef struct ps_output ps_output;
  * takes its place. */
 ps_code ps_output_create(const char *path, bool overwrite, const ps_output_spec *spec, ps_error *error);
 /* Rank-local, called by one rank, MPI running: makes an existing file ready to go on with. spec is what this run would have created.
- * Refuses with PS_E_ARGUMENT and the list of differences when the file was made with other science or from other content, and when another
- * run writes it; the file is untouched then. Every done frame's CRC is verified (all cores); damaged frames, and failed ones when
+ * Refuses with PS_E_ARGUMENT and the list of differences when the file was made with another fingerprint or from other content, and when
+ * another run writes it; the file is untouched then. Every done frame's CRC is verified (all cores); damaged frames, and failed ones when
  * retry_failed, are pending again; retry_failed also forgets which frames were begun and never ended. The run becomes the next
  * /entry/process_N, with the spec's notes. */
 ps_code ps_output_resume(const char *path, const ps_output_spec *spec, bool retry_failed, ps_error *error);
@@ -139,11 +112,13 @@ ps_code ps_output_fail_frame(ps_output *output, int64_t frame, const char *reaso
 const int32_t *ps_output_attempts(const ps_output *output);
 /* Rank-local. Writes that count and brings it to disk; nothing in a file without that column. */
 ps_code ps_output_write_attempts(ps_output *output, int64_t frame, int32_t attempts, ps_error *error);
-/* Rank-local: weights and scales of a prepared optics; scale_* of a method that the job does not use are ignored. */
+/* Rank-local: weights and scales of a prepared optics. */
 typedef struct {
     const double *weights; /* [n_active] */
-    double dose, scale_phase, scale_complex_amplitude, scale_complex_phase;
-    const char *backend, *precision; /* what prepared it */
+    double dose;
+    const ps_method_set *methods;
+    double scales[PS_MOST_METHODS][PS_MOST_METHOD_SCALES]; /* of methods->items[i], as its method reads them */
+    const char *backend, *precision;                       /* what prepared it */
 } ps_output_prepared;
 ps_code ps_output_write_prepared(ps_output *output, int64_t optics, const ps_output_prepared *prepared, ps_error *error);
 /* Collective: writes end time and counts (rank 0), closes, and puts the file into the directory's ro-crate-metadata.json. When every frame

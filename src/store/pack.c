@@ -221,11 +221,24 @@ done:
     return code;
 }
 
+/* A soft link stays one: what it points to is copied in its own place. bytes: of the path it points to. */
+static ps_code copy_link(const packer *p, hid_t from, hid_t to, const char *name, size_t bytes) {
+    ps_code code = PS_OK;
+    char *path = calloc(bytes + 1, 1);
+    PS_GO_ALLOC(p->error, path);
+    if (H5Lget_val(from, name, path, bytes, H5P_DEFAULT) < 0 || H5Lcreate_soft(path, to, name, H5P_DEFAULT, H5P_DEFAULT) < 0)
+        code = ps_h5_fail(p->error, "cannot copy the link %s", name);
+done:
+    free(path);
+    return code;
+}
+
 static herr_t copy_member(hid_t from, const char *name, const H5L_info_t *info, void *context) {
     visit *v = context;
     H5O_info_t object;
-    (void)info;
-    if (H5Oget_info_by_name(from, name, &object, H5P_DEFAULT) < 0)
+    if (info->type == H5L_TYPE_SOFT)
+        v->code = copy_link(v->p, from, v->to, name, info->u.val_size);
+    else if (H5Oget_info_by_name(from, name, &object, H5P_DEFAULT) < 0)
         v->code = ps_h5_fail(v->p->error, "cannot look at %s", name);
     else if (object.type == H5O_TYPE_GROUP)
         v->code = copy_child_group(v->p, from, v->to, name);
@@ -275,10 +288,12 @@ static ps_code add_row_crc(hid_t dataset, const char *name, int64_t frame, uint3
 }
 
 static ps_code frame_crc(const ps_view *view, int64_t frame, uint32_t *crc, ps_error *error) {
+    ps_result_place places[PS_MOST_RESULTS];
+    int n = ps_layout_results(places);
     *crc = 0;
-    for (int i = 0; i < PS_N_RESULTS; i++) {
-        const char *name = ps_result_name((ps_result)i);
-        if (!ps_view_has(view, name)) continue;
+    for (int i = 0; i < n; i++) {
+        const char *name = ps_layout_name(view->entry, &places[i]);
+        if (!name) continue;
         hid_t dataset = H5Dopen2(view->entry, name, H5P_DEFAULT);
         if (dataset < 0) return ps_h5_fail(error, "cannot open %s", name);
         ps_code code = add_row_crc(dataset, name, frame, crc, error);

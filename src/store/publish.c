@@ -235,7 +235,7 @@ ps_code ps_publish_temporary(const char *path, char **temporary, ps_error *error
         free(name);
         if (errno != EEXIST) break;
     }
-    return ps_io_fail(error, errno, "%s: cannot create the output", path);
+    return ps_io_fail(error, errno, "%s: cannot create", path);
 }
 
 void ps_publish_sweep(const char *path) {

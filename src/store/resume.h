@@ -1,4 +1,4 @@
-/* Going on with an output that exists: the same science, verified frames, and one more run in its provenance. */
+/* Going on with an output that exists: the same fingerprint, verified frames, and one more run in its provenance. */
 #ifndef PS_STORE_RESUME_H
 #define PS_STORE_RESUME_H
 

@@ -14,6 +14,56 @@ const char *ps_file_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
+/* ---- the named files ---- */
+
+typedef const char *(*source_text)(const ps_output_frame_source *frame);
+static const char *text_of_source(const ps_output_frame_source *frame) {
+    return frame->source;
+}
+static const char *text_of_time(const ps_output_frame_source *frame) {
+    return frame->acquisition_time ? frame->acquisition_time : "";
+}
+
+static ps_code create_source_texts(hid_t group, const char *name, source_text text, int64_t n_frames, const ps_output_frame_source *frames,
+                                   ps_error *error) {
+    ps_code code = PS_OK;
+    size_t width = 1;
+    const char **texts = malloc((size_t)n_frames * sizeof *texts);
+    PS_GO_ALLOC(error, texts);
+    for (int64_t i = 0; i < n_frames; i++) {
+        texts[i] = text(&frames[i]);
+        if (strlen(texts[i]) > width) width = strlen(texts[i]);
+    }
+    PS_GO(ps_h5_texts(group, name, width, n_frames, texts, error));
+done:
+    free(texts);
+    return code;
+}
+
+static ps_code create_source_numbers(hid_t group, int64_t n_frames, const ps_output_frame_source *frames, ps_error *error) {
+    ps_code code = PS_OK;
+    hsize_t n = (hsize_t)n_frames;
+    int64_t *values = malloc(3 * n * sizeof *values);
+    PS_GO_ALLOC(error, values);
+    for (hsize_t i = 0; i < n; i++) {
+        values[i] = frames[i].bytes;
+        values[n + i] = frames[i].mtime_ns;
+        values[2 * n + i] = (int64_t)frames[i].checksum;
+    }
+    PS_GO(ps_h5_dataset(group, "source_bytes", H5T_STD_I64LE, H5T_NATIVE_INT64, 1, &n, values, error));
+    PS_GO(ps_h5_dataset(group, "source_mtime_ns", H5T_STD_I64LE, H5T_NATIVE_INT64, 1, &n, values + n, error));
+    PS_GO(ps_h5_dataset(group, "source_crc32", H5T_STD_U32LE, H5T_NATIVE_INT64, 1, &n, values + 2 * n, error));
+done:
+    free(values);
+    return code;
+}
+
+ps_code ps_frame_sources_create(hid_t group, int64_t n_frames, const ps_output_frame_source *frames, ps_error *error) {
+    PS_TRY(create_source_texts(group, "source", text_of_source, n_frames, frames, error));
+    PS_TRY(create_source_texts(group, "acquisition_time", text_of_time, n_frames, frames, error));
+    return create_source_numbers(group, n_frames, frames, error);
+}
+
 /* ---- a row ---- */
 
 void ps_file_row_free(ps_file_row *row) {

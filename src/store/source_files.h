@@ -24,6 +24,9 @@ typedef struct {
     char *names;           /* what the paths point into */
 } ps_file_row;
 
+/* Creates and fills the columns of the files that the series names, in the open group /entry/frames: source, acquisition_time,
+ * source_bytes, source_mtime_ns, source_crc32. frames: [n_frames]. */
+ps_code ps_frame_sources_create(hid_t group, int64_t n_frames, const ps_output_frame_source *frames, ps_error *error);
 /* Creates and fills the columns in the open group /entry/frames. */
 ps_code ps_file_columns_create(hid_t frames, const ps_output_spec *spec, ps_error *error);
 int64_t ps_file_columns_bytes(const ps_output_spec *spec); /* that they take */

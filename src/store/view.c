@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "hdf5/write.h"
-#include "store/output.h"
+#include "store/layout.h"
 
 bool ps_view_has(const ps_view *view, const char *name) {
     char group[64] = "";
@@ -13,6 +13,13 @@ bool ps_view_has(const ps_view *view, const char *name) {
     if (length >= sizeof group) return false;
     memcpy(group, name, length);
     return H5Lexists(view->entry, group, H5P_DEFAULT) > 0 && (!strchr(name, '/') || H5Lexists(view->entry, name, H5P_DEFAULT) > 0);
+}
+
+bool ps_view_result(const ps_view *view, const ps_method *method, const ps_result_desc *result, char name[64]) {
+    ps_result_place place = ps_layout_result(method, result);
+    const char *found = ps_layout_name(view->entry, &place);
+    snprintf(name, 64, "%s", found ? found : "");
+    return found != NULL;
 }
 
 static ps_code open_dataset(const ps_view *view, const char *name, int64_t n, hid_t *dataset, ps_error *error) {
@@ -139,18 +146,18 @@ static bool is_automatic(const ps_view *view, const char *method) {
     return H5Aexists_by_name(view->entry, name, "long_name", H5P_DEFAULT) > 0;
 }
 
-static ps_code load_method(ps_view *view, ps_view_method_id id, ps_error *error) {
-    static const char *const names[] = {"phase", "complex", "ssb"};
-    ps_view_method *method = &view->methods[id];
+static ps_code load_method(ps_view *view, int index, ps_error *error) {
+    ps_view_method *method = &view->methods[index];
+    const char *name = ps_method_table[index]->name;
     int64_t n;
-    method->name = names[id];
-    method->present = ps_view_has(view, names[id]);
+    method->method = ps_method_table[index];
+    method->present = ps_view_has(view, name);
     method->n_strengths = 1;
-    if (!method->present || id == PS_VIEW_SSB) return PS_OK;
-    method->automatic = is_automatic(view, names[id]);
-    PS_TRY(load_axis(view, names[id], "strength", &method->n_strengths, &method->strengths, error));
-    PS_TRY(load_axis(view, names[id], "curve_strength", &method->n_curve, &method->curve_strengths, error));
-    return id == PS_VIEW_COMPLEX ? load_axis(view, names[id], "strength_amplitude", &n, &method->amplitudes, error) : PS_OK;
+    if (!method->present || method->method->results[0].axes != PS_RESULT_IMAGE_SWEEP) return PS_OK;
+    method->automatic = is_automatic(view, name);
+    PS_TRY(load_axis(view, name, "strength", &method->n_strengths, &method->strengths, error));
+    PS_TRY(load_axis(view, name, "curve_strength", &method->n_curve, &method->curve_strengths, error));
+    return method->method->has_amplitudes ? load_axis(view, name, "strength_amplitude", &n, &method->amplitudes, error) : PS_OK;
 }
 
 static ps_code load_states(ps_view *view, ps_error *error) {
@@ -169,7 +176,10 @@ static ps_code load_states(ps_view *view, ps_error *error) {
 
 /* Rows, columns and the step of images from the axes of any method. */
 static ps_code load_image_axes(ps_view *view, ps_error *error) {
-    const char *method = view->methods[0].present ? "phase" : view->methods[1].present ? "complex" : "ssb";
+    int at = 0;
+    while (at < ps_n_methods && !view->methods[at].present) at++;
+    if (at == ps_n_methods) return PS_FAIL(error, PS_E_HDF5, "%s: /entry holds no group of a method that this version knows", view->path);
+    const char *method = view->methods[at].method->name;
     int64_t *sizes[] = {&view->rows, &view->columns};
     const char *const axes[] = {"row", "column"};
     for (int axis = 0; axis < 2; axis++) {
@@ -195,9 +205,10 @@ ps_code ps_view_open(const char *path, ps_view *view, ps_error *error) {
         code = PS_FAIL(error, PS_E_ARGUMENT, "%s: no /entry/frames/state: not an output of ptyseries", path);
         goto done;
     }
+    PS_GO(ps_layout_check_version(view->entry, path, error));
     PS_GO(load_states(view, error));
-    for (int id = 0; id < PS_VIEW_N_METHODS; id++) PS_GO(load_method(view, (ps_view_method_id)id, error));
-    if (!ps_view_has(view, "histogram")) PS_GO(load_image_axes(view, error));
+    for (int i = 0; i < ps_n_methods; i++) PS_GO(load_method(view, i, error));
+    if (ps_view_has(view, "optics_0")) PS_GO(load_image_axes(view, error)); /* what is made without optics has no images */
     view->n_optics = count_groups(view, "optics", 0);
     view->n_processes = count_groups(view, "process", 1);
 done:
@@ -206,10 +217,10 @@ done:
 }
 
 void ps_view_close(ps_view *view) {
-    for (int id = 0; id < PS_VIEW_N_METHODS; id++) {
-        free(view->methods[id].strengths);
-        free(view->methods[id].amplitudes);
-        free(view->methods[id].curve_strengths);
+    for (int i = 0; i < ps_n_methods; i++) {
+        free(view->methods[i].strengths);
+        free(view->methods[i].amplitudes);
+        free(view->methods[i].curve_strengths);
     }
     ps_h5_close(&view->entry);
     if (view->file >= 0) H5Fclose(view->file);

@@ -267,6 +267,14 @@ static ps_code ssb(ps_frame *handle, ps_ssb_estimator estimator, float *phase_f3
     return walls_leave(&w, ps_frame_ssb(frame->inner, estimator, f32, f64, one, error), "ssb", error);
 }
 
+static ps_code right_side_image(ps_frame *handle, float *image_f32, double *image_f64, ps_error *error) {
+    check_frame *frame = (check_frame *)handle;
+    walls w = {0};
+    float *f32 = wall_out(&w, image_f32, fine_size(frame), sizeof *f32);
+    double *f64 = wall_out(&w, image_f64, fine_size(frame), sizeof *f64);
+    return walls_leave(&w, ps_frame_right_side_image(frame->inner, f32, f64, error), "right_side_image", error);
+}
+
 static ps_code frame_data_norm(ps_frame *handle, double *data_norm, ps_error *error) {
     check_frame *frame = (check_frame *)handle;
     walls w = {0};
@@ -356,6 +364,7 @@ static ps_code get_spectrum(ps_frame *handle, int64_t frequency, double dose, do
                                   .frame_reduce = frame_reduce,                                                             \
                                   .solve = solve,                                                                           \
                                   .ssb = ssb,                                                                               \
+                                  .right_side_image = right_side_image,                                                     \
                                   .frame_data_norm = frame_data_norm,                                                       \
                                   .system_scales = system_scales,                                                           \
                                   .get_transfer = get_transfer,                                                             \

@@ -167,6 +167,7 @@ void problem_ask(const problem_run *run, ps_frame *frame, problem_answer *answer
     double *phase = answer_part(answer, "ssb phase", fine);
     REQUIRE_OK(ps_frame_ssb(frame, PS_SSB_PHASE, NULL, phase, &loss, &error));
     *answer_part(answer, "ssb loss", 1) = loss;
+    REQUIRE_OK(ps_frame_right_side_image(frame, NULL, answer_part(answer, "image of b", fine), &error));
 }
 
 void problem_answer_of(const contract_backend *under_test, const problem *p, const ps_backend_options *options, problem_answer *answer) {

@@ -11,7 +11,7 @@
         if ((expression) != PS_OK) fail_msg("%s: %s", #expression, error.text); \
     } while (0)
 
-enum { PROBLEM_ALL = PS_METHOD_PHASE | PS_METHOD_COMPLEX | PS_METHOD_SSB, PROBLEM_STRENGTHS = 5 };
+enum { PROBLEM_ALL = PS_METHODS_ALL, PROBLEM_STRENGTHS = 5 };
 
 /* Scan and detector sizes and upsampling of one problem. */
 typedef struct {
@@ -40,7 +40,7 @@ extern const ps_strength problem_strengths[PROBLEM_STRENGTHS];          /* of se
 
 /* Everything a reduced frame gives, in one array of doubles, so that two runs are compared at once: part after part, each compared relative
  * to its own largest entry. */
-enum { PROBLEM_PARTS = 14 };
+enum { PROBLEM_PARTS = 15 };
 typedef struct {
     int64_t n, n_parts;
     double *values;

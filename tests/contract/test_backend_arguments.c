@@ -45,6 +45,7 @@ static void a_table_without_a_required_operation_is_refused(void **state) {
     WITHOUT(frame_reduce);
     WITHOUT(solve);
     WITHOUT(ssb);
+    WITHOUT(right_side_image);
     WITHOUT(get_transfer);
     WITHOUT(get_normal);
     WITHOUT(get_eigenvalues);
@@ -201,6 +202,7 @@ static void bad_methods_are_refused(void **state) {
     REQUIRE_OK(ps_backend_open(&phase_only, NULL, &backend, &error));
     REFUSED(ps_system_create(backend, &DESC, PROBLEM_ALL, &system, &e), "does not compute the complex method");
     REFUSED(ps_system_create(backend, &DESC, PS_METHOD_SSB, &system, &e), "does not compute the ssb method");
+    REFUSED(ps_system_create(backend, &DESC, PS_METHOD_MF, &system, &e), "does not compute the mf method");
     REQUIRE_OK(ps_system_create(backend, &DESC, PS_METHOD_PHASE, &system, &error));
     REFUSED(ps_system_scales(system, PS_METHOD_PHASE, NULL, NULL, &e), "not prepared");
     REFUSED(ps_system_scales(system, PS_METHOD_COMPLEX, NULL, NULL, &e), "created without the complex method");
@@ -246,16 +248,16 @@ static void bad_puts_are_refused(void **state) {
     REQUIRE_OK(ps_frame_create(t.run.system, PS_U16, &frame, &error));
     REFUSED(ps_frame_upload(NULL, 0, 1, t.p.counts, &e), "frame is NULL");
     REFUSED(ps_frame_upload(frame, 0, 1, NULL, &e), "counts is NULL");
-    REFUSED(ps_frame_upload(frame, 70, 8, t.p.counts, &e), "8 positions from 70 on put, expected some of 0 to 76");
-    REFUSED(ps_frame_upload(frame, -1, 2, t.p.counts, &e), "2 positions from -1 on put");
+    REFUSED(ps_frame_upload(frame, 70, 8, t.p.counts, &e), "8 positions from 70 on uploaded, expected some of 0 to 76");
+    REFUSED(ps_frame_upload(frame, -1, 2, t.p.counts, &e), "2 positions from -1 on uploaded");
     REFUSED(ps_frame_upload(frame, 3, -1, t.p.counts, &e), "expected some of 0 to 76");
     REFUSED(ps_frame_upload(frame, 1, INT64_MAX, t.p.counts, &e), "expected some of 0 to 76");
     REFUSED(ps_frame_upload(frame, INT64_MAX, 1, t.p.counts, &e), "expected some of 0 to 76");
     REQUIRE_OK(ps_frame_upload(frame, 0, 70, t.p.counts, &error));
-    REFUSED(ps_frame_upload(frame, 69, 2, t.p.counts, &e), "position 69 put twice");
-    REFUSED(ps_frame_mean_counts(frame, mean, NULL, &e), "70 of 77 positions put");
-    REFUSED(ps_frame_get_spectrum(frame, 1, 40.0, mean, &e), "70 of 77 positions put");
-    REFUSED(ps_frame_reduce(&frame, 1, &(double){40.0}, &e), "70 of 77 positions put");
+    REFUSED(ps_frame_upload(frame, 69, 2, t.p.counts, &e), "position 69 uploaded twice");
+    REFUSED(ps_frame_mean_counts(frame, mean, NULL, &e), "70 of 77 positions uploaded");
+    REFUSED(ps_frame_get_spectrum(frame, 1, 40.0, mean, &e), "70 of 77 positions uploaded");
+    REFUSED(ps_frame_reduce(&frame, 1, &(double){40.0}, &e), "70 of 77 positions uploaded");
     ps_frame_destroy(frame);
     trial_end(&t);
 }
@@ -297,7 +299,7 @@ static void a_refusal_leaves_a_frame_as_it_was(void **state) {
     REQUIRE_OK(ps_frame_data_norm(frame, &data_norm, &error));
     REQUIRE_OK(ps_frame_upload(frame, 3, 0, NULL, &error)); /* nothing put changes nothing either */
     REQUIRE_OK(ps_frame_data_norm(frame, &data_norm, &error));
-    REFUSED(ps_frame_data_norm(frame, NULL, &e), "data norm is NULL");
+    REFUSED(ps_frame_data_norm(frame, NULL, &e), "data_norm is NULL");
     REFUSED(ps_frame_data_norm(NULL, &data_norm, &e), "frame is NULL");
     ps_frame_destroy(frame);
     trial_end(&t);
@@ -314,6 +316,7 @@ static void bad_questions_are_refused(void **state) {
     ps_frame *f = problem_frame(&t.run, PS_U16, t.p.counts);
     REFUSED(ps_system_solve(f, PS_METHOD_PHASE, 1, problem_strengths, &solution, &e), "not reduced");
     REFUSED(ps_frame_ssb(f, PS_SSB_WAVE, NULL, image, NULL, &e), "not reduced");
+    REFUSED(ps_frame_right_side_image(f, NULL, image, &e), "not reduced");
     problem_reduce(&t.run, f);
     REFUSED(ps_system_solve(NULL, PS_METHOD_PHASE, 1, problem_strengths, &solution, &e), "frame is NULL");
     REFUSED(ps_system_solve(f, PS_METHOD_PHASE, 1, problem_strengths, NULL, &e), "solution is NULL");
@@ -328,6 +331,7 @@ static void bad_questions_are_refused(void **state) {
     REFUSED(ps_frame_ssb(f, (ps_ssb_estimator)7, NULL, image, NULL, &e), "unknown SSB estimator 7");
     REFUSED(ps_frame_ssb(f, PS_SSB_WAVE, NULL, image, &loss, &e), "has no loss");
     REFUSED(ps_frame_ssb(NULL, PS_SSB_WAVE, NULL, image, NULL, &e), "frame is NULL");
+    REFUSED(ps_frame_right_side_image(NULL, NULL, image, &e), "frame is NULL");
     REQUIRE_OK(ps_system_solve(f, PS_METHOD_PHASE, 1, &(ps_strength){NAN, 1.0}, &solution, &error)); /* amplitude is not looked at */
     ps_frame_destroy(f);
     trial_end(&t);
@@ -350,7 +354,9 @@ static void bad_inspections_are_refused(void **state) {
     REFUSED(ps_frame_get_spectrum(f, 1, 0.0, out, &e), "dose of frame 0 is 0");
     REFUSED(ps_frame_get_spectrum(f, 1, NAN, out, &e), "dose of frame 0 is nan");
     REFUSED(ps_system_get_normal(s, PS_METHOD_SSB, 1, out, &e), "method 4 cannot be solved");
-    REFUSED(ps_frame_get_right_side(f, 0, 1, out, NULL, &e), "method 0 cannot be solved");
+    REFUSED(ps_frame_get_right_side(f, 0, 1, out, NULL, &e), "method 0 has no right side");
+    REFUSED(ps_frame_get_right_side(f, PS_METHOD_SSB, 1, out, NULL, &e), "method 4 has no right side, expected phase, complex or mf");
+    REFUSED(ps_system_get_normal(s, PS_METHOD_MF, 1, out, &e), "method 8 cannot be solved");
     REFUSED(ps_system_scales(s, PS_METHOD_SSB, out, out, &e), "method 4 cannot be solved");
     REFUSED(ps_system_get_transfer(s, 1, NULL, &e), "transfer is NULL");
     REFUSED(ps_system_get_normal(s, PS_METHOD_PHASE, 1, NULL, &e), "normal is NULL");
@@ -379,6 +385,8 @@ static void memory_of_the_device_is_refused(void **state) {
         problem_reduce(&t.run, f);
         REFUSED(ps_system_solve(f, PS_METHOD_PHASE, 1, problem_strengths, &solution, &e), "an array of the solution points into");
         REFUSED(ps_frame_ssb(f, PS_SSB_WAVE, own, NULL, NULL, &e), "phase_f32 points into the memory");
+        REFUSED(ps_frame_right_side_image(f, own, NULL, &e), "image_f32 points into the memory");
+        REFUSED(ps_frame_right_side_image(f, NULL, own, &e), "image_f64 points into the memory");
         REFUSED(ps_system_get_transfer(t.run.system, 1, own, &e), "transfer points into the memory");
         REFUSED(ps_system_set_weights(t.run.system, own, &e), "weights points into the memory");
         ps_frame_destroy(f);

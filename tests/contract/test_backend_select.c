@@ -27,6 +27,15 @@ static const ps_backend_entry lines[] = {{"cpu-plain", "cpu", "reference", false
                                          {"dream", "dream", "fast", true, NULL}};
 static const ps_backend_entries list = {lines, 4};
 
+/* The same names, of which only the slow ones make histograms. */
+static const ps_histogram_ops counters = {.name = "counters"};
+static const ps_backend_ops plain_counting = {.name = "cpu-plain", .histogram = &counters},
+                            quick_counting = {.name = "cpu-quick", .histogram = &counters};
+static const ps_backend_entry counting_lines[] = {{"cpu-plain", "cpu", "reference", false, &plain_counting},
+                                                  {"cpu-quick", "cpu", "fast", false, &quick_counting},
+                                                  {"card", "card", "fast", true, &card}};
+static const ps_backend_entries counting_list = {counting_lines, 3};
+
 static ps_backend_request request_of(const char *name, const char *precision) {
     return (ps_backend_request){.name = name, .precision = precision, .n_node_ranks = 5, .where_name = "/b", .where_precision = "/p"};
 }
@@ -103,6 +112,30 @@ static void what_cannot_be_is_refused_with_what_can(void **state) {
     require_not_selected("card", "fast", PS_E_BACKEND, "card: no device");
 }
 
+/* What is asked of a backend beyond its name: "auto" passes by those that lack it, a name is taken at its word. */
+static void histograms_can_be_needed(void **state) {
+    (void)state;
+    const ps_backend_ops *found;
+    ps_backend_options options;
+    ps_error e = {0};
+    n_devices = 2;
+    ps_backend_request request = request_of("auto", "fast");
+    REQUIRE_OK(ps_backend_select_from(&counting_list, &request, &found, &options, &error));
+    assert_ptr_equal(found, &card);
+    request.needs_histograms = true;
+    REQUIRE_OK(ps_backend_select_from(&counting_list, &request, &found, &options, &error));
+    assert_ptr_equal(found, &quick_counting);
+    problem_require_refused(ps_backend_select_from(&list, &request, &found, &options, &e), &e, PS_E_BACKEND,
+                            "/b: no backend that can be used here makes histograms");
+    assert_null(found);
+    request.name = "card";
+    problem_require_refused(ps_backend_select_from(&counting_list, &request, &found, &options, &e), &e, PS_E_BACKEND,
+                            "/b: card makes no histograms");
+    assert_null(found);
+    request.name = "gpu";
+    problem_require_refused(ps_backend_select_from(&counting_list, &request, &found, &options, &e), &e, PS_E_ARGUMENT, "/b: found 'gpu'");
+}
+
 /* The program's own list: its lines are whole, and names of jobs are those of the list. */
 static void the_list_is_whole(void **state) {
     (void)state;
@@ -138,6 +171,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(auto_takes_a_device_where_there_is_one),
         cmocka_unit_test(names_and_precisions_pick_a_line),
+        cmocka_unit_test(histograms_can_be_needed),
         cmocka_unit_test(ranks_share_devices_in_turn),
         cmocka_unit_test(what_cannot_be_is_refused_with_what_can),
         cmocka_unit_test(the_list_is_whole),

@@ -441,10 +441,10 @@ static void test_bad_descriptions(void **state) {
         BAD(n_pixels, 0, &map, "0 pixels, expected 1 to");
         BAD(n_pixels, PS_HISTOGRAM_MAX_PIXELS + 1, &map, "pixels, expected 1 to");
         BAD(n_segments, 0, &map, "0 segments");
-        BAD(frames_per_batch, PS_HISTOGRAM_MAX_BATCH + 1, &map, "batches of 65536 frames");
+        BAD(frames_per_batch, PS_HISTOGRAM_MAX_BATCH + 1, &map, "batches of 65536 patterns");
         BAD(saturation, NAN, &map, "saturation is not a number");
         BAD(kernel, (ps_histogram_kernel)3, &map, "unknown kernel 3");
-        BAD(spill_frames, -1, &map, "-1 frames to a spill");
+        BAD(spill_frames, -1, &map, "-1 patterns to a spill");
         BAD(n_threads, -2, &map, "-2 threads");
         BAD(device, -1, &map, "device -1");
         BAD(centre, centre, &centred, "centre of pixel 1 is 0.5");
@@ -474,16 +474,16 @@ static void test_bad_calls(void **state) {
         uint64_t counts[20];
         assert_int_equal(ps_histogram_map_build(PS_U16, false, 10, (double[2]){0, 10}, &map, &error), PS_OK);
         assert_int_equal(ps_histogram_create(backends[b], &small, &map, &h, &error), PS_OK);
-        require_refused(ps_histogram_commit(h, 1, 0, &error), &error, "commit of 1 frames of at most 0");
+        require_refused(ps_histogram_commit(h, 1, 0, &error), &error, "commit of 1 patterns of at most 0");
         assert_int_equal(ps_histogram_stage(h, &frames, &capacity, &error), PS_OK);
         require_refused(ps_histogram_commit(h, capacity + 1, 0, &error), &error, "commit of");
         require_refused(ps_histogram_commit(h, 0, 2, &error), &error, "to segment 2 of 2");
-        require_refused(ps_histogram_commit(h, -1, 0, &error), &error, "commit of -1 frames");
+        require_refused(ps_histogram_commit(h, -1, 0, &error), &error, "commit of -1 patterns");
         assert_int_equal(ps_histogram_commit(h, 0, 1, &error), PS_OK);
-        require_refused(ps_histogram_commit(h, 1, 1, &error), &error, "commit of 1 frames of at most 0"); /* that buffer is given back */
-        require_refused(ps_histogram_put(h, 3, PS_U16, 1, counts, 0, &error), &error, "1 frames of 3 pixels uint16 put");
-        require_refused(ps_histogram_put(h, 2, PS_U8, 1, counts, 0, &error), &error, "pixels uint8 put");
-        require_refused(ps_histogram_put(h, 2, PS_U16, 1, NULL, 0, &error), &error, "array of frames is NULL");
+        require_refused(ps_histogram_commit(h, 1, 1, &error), &error, "commit of 1 patterns of at most 0"); /* that buffer is given back */
+        require_refused(ps_histogram_put(h, 3, PS_U16, 1, counts, 0, &error), &error, "1 patterns of 3 pixels uint16 uploaded");
+        require_refused(ps_histogram_put(h, 2, PS_U8, 1, counts, 0, &error), &error, "pixels uint8 uploaded");
+        require_refused(ps_histogram_put(h, 2, PS_U16, 1, NULL, 0, &error), &error, "array of patterns is NULL");
         require_refused(ps_histogram_stage(h, NULL, &capacity, &error), &error, "is NULL");
         require_refused(ps_histogram_read(h, 1, 2, counts, NULL, &error), &error, "read of pixels 1 + 2 of 2");
         require_refused(ps_histogram_read(h, -1, 1, counts, NULL, &error), &error, "read of pixels -1");

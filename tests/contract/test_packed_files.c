@@ -1,5 +1,6 @@
 /* A recording whose packed patterns several threads hand to a backend gives the bits that its counts give. */
 #include "contract/problem.h"
+#include "input/open.h"
 #include "input/packed.h"
 #include "readers/recordings.h"
 

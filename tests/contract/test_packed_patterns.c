@@ -323,7 +323,7 @@ static void damaged_patterns_are_refused(void **test_state) {
         for (int64_t i = 0; i < t.p.n_positions; i++) assert_int_equal(refused[i], i == 3 || i == 7);
         assert_int_equal(n_refused, 2);
         ps_error e = {0};
-        problem_require_refused(ps_frame_mean_counts(frame, NULL, NULL, &e), &e, PS_E_ARGUMENT, "positions put");
+        problem_require_refused(ps_frame_mean_counts(frame, NULL, NULL, &e), &e, PS_E_ARGUMENT, "positions uploaded");
         REQUIRE_OK(ps_frame_upload(frame, 3, 1, r.counts + 3 * r.pattern_bytes, &error));
         REQUIRE_OK(ps_frame_upload(frame, 7, 1, r.counts + 7 * r.pattern_bytes, &error));
         require_same_counts(&t, frame, plain, "damage");
@@ -402,7 +402,7 @@ static void order_and_arguments(void **test_state) {
     problem_require_refused(ps_frame_unpack_put(frame, &bad, &e), &e, PS_E_ARGUMENT, "unknown packing 9");
     bad = all;
     bad.first_position = 1;
-    problem_require_refused(ps_frame_unpack_put(frame, &bad, &e), &e, PS_E_ARGUMENT, "positions from 1 on put");
+    problem_require_refused(ps_frame_unpack_put(frame, &bad, &e), &e, PS_E_ARGUMENT, "positions from 1 on uploaded");
     put(frame, &r, how, 0, t.p.n_positions);
     problem_require_refused(ps_frame_unpack_put(frame, &all, &e), &e, PS_E_ARGUMENT, "put twice");
     problem_require_refused(ps_frame_mean_counts(frame, NULL, NULL, &e), &e, PS_E_ARGUMENT, "still being unpacked");

@@ -10,7 +10,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "program"))
 import h5py
-from program import JOB, Output, check, main, recording, same, says
+import numpy
+from program import IN_DISC, JOB, Output, check, main, recording, same, says
 
 N_FRAMES, FIRST_COUNT = 9, 60000
 PENDING, DONE, FAILED = 0, 1, 2
@@ -43,6 +44,31 @@ def rows(folder):
     with h5py.File(folder.path / "out.h5", "r") as file:
         frames = file["entry/frames"]
         return frames["state"][()].tolist(), frames["attempts"][()].tolist(), [text.decode() for text in frames["error"][()]]
+
+
+def what_the_first_showed_is_there_from_the_start(folder):
+    """Killed at the very first frame, whose recording cannot be read afterwards: others are held against its disc and lack its dead pixel."""
+    folder.save_job({**JOB, "series": {**JOB["series"], "files": ["frame_*.npy"]}})
+    for frame in range(N_FRAMES):
+        counts = numpy.roll(recording(frame + 1), {1: 1, 4: 2, 5: -1}.get(frame, 0), axis=2)
+        if frame == 0:
+            counts[:, IN_DISC[0], IN_DISC[1]] = 0
+        counts[0, 0, 0] = FIRST_COUNT + frame
+        folder.save(f"frame_{frame}.npy", counts)
+    text = run(folder, output="expected.h5", status=(3,))
+    expected = Output(folder.path / "expected.h5", text)
+    check(expected.state() == [FAILED if frame == 4 else DONE for frame in range(N_FRAMES)], f"states {expected.state()}")
+    check(expected.optics["n_bad_dead"] == 1, "no dead pixel")
+    for ranks in (None, 3):
+        (folder.path / "out.h5").unlink(missing_ok=True)
+        run(folder, deadly=0, ranks=ranks, status=KILLED)
+        whole = (folder.path / "frame_0.npy").read_bytes()
+        (folder.path / "frame_0.npy").write_bytes(b"damaged")
+        found = Output(folder.path / "out.h5", run(folder, ranks=ranks, status=(3,)))
+        (folder.path / "frame_0.npy").write_bytes(whole)
+        check(found.state() == [FAILED if frame in (0, 4) else DONE for frame in range(N_FRAMES)], f"states {found.state()}\n{found.text}")
+        same(found, expected, list(range(1, N_FRAMES)), f"without the first, {ranks} ranks")
+        check(found.error(4) == expected.error(4), f"{found.error(4)}, expected {expected.error(4)}")
 
 
 def expected_output(folder):
@@ -140,4 +166,4 @@ def kills_at_different_frames_blame_none(folder):
 
 if __name__ == "__main__":
     sys.exit(main([a_frame_that_kills_its_process_is_found, a_frame_that_loses_devices_is_found, a_polite_stop_counts_nothing,
-                   kills_at_different_frames_blame_none]))
+                   kills_at_different_frames_blame_none, what_the_first_showed_is_there_from_the_start]))

@@ -6,6 +6,8 @@
  * opens the file and says that it could not PS_INJECT_RANK=R         hdf5_refuse: only on this rank PS_INJECT=aligned:N      from the N-th
  * request for aligned memory of at least PS_INJECT_BYTES on, PS_INJECT_TIMES of them fail (1; 0: all) PS_INJECT_PATH=TEXT      only files
  * whose path holds TEXT PS_INJECT_BYTES=B        malloc: only requests of at least B bytes made by the program itself, not by libraries
+ *   PS_INJECT=kill_name:N     kill -9 at the N-th link, rename or unlink of a matching file, before it is done
+ *   PS_INJECT_NO_LINKS=1      the file system knows no hard links
  *   PS_INJECT_WRITE_US=T     every write to a matching file takes T microseconds longer, to widen the moments a kill can hit
  */
 #include <dlfcn.h>
@@ -21,7 +23,19 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-typedef enum { NOTHING, READ_ERROR, SHORT_READ, WRITE_ERROR, NO_SPACE, MALLOC, HDF5_CRASH, SHORT_WRITE, HDF5_REFUSE, ALIGNED } fault;
+typedef enum {
+    NOTHING,
+    READ_ERROR,
+    SHORT_READ,
+    WRITE_ERROR,
+    NO_SPACE,
+    MALLOC,
+    HDF5_CRASH,
+    SHORT_WRITE,
+    HDF5_REFUSE,
+    ALIGNED,
+    KILL_NAME
+} fault;
 
 static fault kind;
 static long at_call, n_times = 1;
@@ -45,10 +59,10 @@ static int find_program(struct dl_phdr_info *info, size_t size, void *unused) {
 }
 
 __attribute__((constructor)) static void read_settings(void) {
-    static const char *const names[] = {"",       "read_error", "short_read",  "write_error", "no_space",
-                                        "malloc", "hdf5_crash", "short_write", "hdf5_refuse", "aligned"};
+    static const char *const names[] = {"",           "read_error",  "short_read",  "write_error", "no_space", "malloc",
+                                        "hdf5_crash", "short_write", "hdf5_refuse", "aligned",     "kill_name"};
     const char *text = getenv("PS_INJECT"), *bytes = getenv("PS_INJECT_BYTES"), *delay = getenv("PS_INJECT_WRITE_US");
-    for (int i = READ_ERROR; text && i <= ALIGNED; i++)
+    for (int i = READ_ERROR; text && i <= KILL_NAME; i++)
         if (strncmp(text, names[i], strlen(names[i])) == 0 && text[strlen(names[i])] == ':') {
             kind = (fault)i;
             at_call = atol(text + strlen(names[i]) + 1);
@@ -157,6 +171,35 @@ void *aligned_alloc(size_t alignment, size_t bytes) {
         return NULL;
     }
     return REAL(aligned_alloc)(alignment, bytes);
+}
+
+/* ---- names ---- */
+
+static void kill_at_name(const char *path) {
+    bool counts = atomic_load(&ready) && kind == KILL_NAME && path_part && strstr(path, path_part);
+    if (counts && atomic_fetch_add(&n_calls, 1) + 1 == at_call) raise(SIGKILL);
+}
+
+int link(const char *path, const char *name) {
+    kill_at_name(path);
+    if (!getenv("PS_INJECT_NO_LINKS")) return REAL(link)(path, name);
+    errno = EPERM;
+    return -1;
+}
+
+int rename(const char *path, const char *name) {
+    kill_at_name(path);
+    return REAL(rename)(path, name);
+}
+
+int renameat2(int from, const char *path, int to, const char *name, unsigned flags) {
+    kill_at_name(path);
+    return REAL(renameat2)(from, path, to, name, flags);
+}
+
+int unlink(const char *path) {
+    kill_at_name(path);
+    return REAL(unlink)(path);
 }
 
 /* Of a file for writing, on the chosen rank. */

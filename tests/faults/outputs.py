@@ -2,7 +2,7 @@
 """What happens to results: replaced, removed, moved or cut while they are written, on full disks, opened by some ranks only.
 
 usage: outputs.py PROGRAM INJECT_LIBRARY SERIES_FOLDER GROUP
-GROUP: overwrite, vanish, disk, uneven. Needs h5py and numpy. Prints the faults tried and survived.
+GROUP: overwrite, names, vanish, disk, uneven. Needs h5py and numpy. Prints the faults tried and survived.
 """
 import argparse
 import contextlib
@@ -124,6 +124,89 @@ def overwrite_simulation(series, count):
     count("a simulation over another")
 
 
+# ---- killed among names --------------------------------------------------------------------------------------------------------------
+
+
+def values(folder):
+    """What the recording there holds: chunks of counts as they lie in the files that its master links to, and the truth."""
+    found = []
+    with h5py.File(folder / "f_000_master.h5") as master:
+        for name in sorted(master["entry/data"]):
+            data = master["entry/data"][name]
+            found.append([data.id.read_direct_chunk((i, 0, 0))[1] for i in range(len(data))])
+    with h5py.File(folder / "f_000_truth.h5") as truth:
+        found.append(truth["entry/truth/phase"][()].tobytes())
+    return found
+
+
+def left_over(folder):
+    return sorted(path.name for path in folder.glob("*.previous-*"))
+
+
+def contents(folder):
+    return {path.name: digest(path) for path in folder.iterdir()}
+
+
+def test_names(series, count):
+    """A simulation that replaces another, killed at every single link, rename and removal, with and without hard links: the old recording
+    or the new one is there, under its own names or under second ones that the next start tells of, and it goes on to the new one."""
+    old, new = series.folder / "old", series.folder / "new"
+    job, command = series.folder / "names.json", [series.program, "run", str(series.folder / "names.json")]
+    settings = json.loads((series.folder / "simulate.json").read_text())
+    settings["simulate"].update(output_master="names/f_{frame}_master.h5", frames=1, positions_per_file=100)
+    job.write_text(json.dumps(settings))
+    other = ["--set", "simulate.seed=77", "--set", "simulate.positions_per_file=150"]  # one data file less
+    folder = series.folder / "names"
+    for kept, extra in ((old, []), (new, other)):
+        check(finish(start([*command, *extra])), [0], "simulation")
+        folder.rename(kept)
+    old_digests, old_values, new_values = contents(old), values(old), values(new)
+    expect(old_values != new_values, "the two recordings are the same")
+    for links in (True, False):
+        n_told = 0
+        for n in range(1, 100):
+            shutil.copytree(old, folder)
+            inject = {"PS_INJECT": f"kill_name:{n}", "PS_INJECT_PATH": "names/f_000", **({} if links else {"PS_INJECT_NO_LINKS": "1"})}
+            preload = ["env", f"LD_PRELOAD={series.inject}", *[f"{name}={value}" for name, value in inject.items()]]
+            status, text = finish(start([*preload, *command, *other, "--overwrite"]))
+            if status == 0:
+                expect(values(folder) == new_values and not left_over(folder), "the new recording is not whole")
+                shutil.rmtree(folder)
+                break
+            what = f"killed at name {n}, {'with' if links else 'without'} links"
+            expect(status in (-9, 137), f"{what}: exit {status}:\n{text}")
+            n_told += judge_killed(folder, [*command, *other], old_digests, (old_values, new_values), what)
+            shutil.rmtree(folder)
+        expect(10 < n < 99 and n_told > 5, f"{n} calls that give names, {n_told} times second names were left")
+        count(f"a simulation killed at each of {n - 1} names, {n_told} times with second names left")
+
+
+def judge_killed(folder, command, old_digests, old_and_new, what):
+    """1 when second names were left."""
+    left, before = left_over(folder), contents(folder)
+    complete = (folder / "f_000_master.h5").exists()
+    has_old = set(old_digests.values()) <= set(before.values())
+    expect(has_old or (complete and values(folder) == old_and_new[1]), f"{what}: neither recording is there: {sorted(before)}")
+    status, text = finish(start(command))
+    expect(status == 2 and contents(folder) == before, f"{what}: run again without --resume, exit {status}:\n{text}")
+    expect_text(text, ["--overwrite replaces it, --resume goes on"], what)
+    if left:
+        expect("killed while it replaced" in text and any(name in text for name in left), f"{what}: {left} are not told of:\n{text}")
+    status, text = finish(start([*command, "--resume"]))
+    if left:
+        expect("killed while it replaced" in text and any(name in text for name in left), f"{what}: {left} are not told of:\n{text}")
+    if status == 2:
+        expect_text(text, ["this job has"], what)
+        expect(contents(folder) == before and values(folder) == old_and_new[0], f"{what}: --resume refused, but the old one is not whole:\n{text}")
+    else:
+        check((status, text), [0], what)
+        expect(values(folder) == old_and_new[1], f"{what}: --resume did not come to the new recording:\n{text}")
+        expect(not left_over(folder) or "which is whole" in text, f"{what}: {left_over(folder)} stand there still:\n{text}")
+    check(finish(start([*command, "--overwrite"])), [0], what)
+    expect(values(folder) == old_and_new[1] and not left_over(folder), f"{what}: --overwrite did not come to the new recording alone")
+    return bool(left)
+
+
 # ---- removed, moved, replaced, cut ---------------------------------------------------------------------------------------------------
 
 
@@ -136,9 +219,9 @@ def move(output):
 
 
 def replace(output):
-    output.rename(output.parent / "aside")
-    (output.parent / "aside").unlink()
-    output.write_text("of someone else")
+    other = output.parent / "other"
+    other.write_text("of someone else")
+    other.replace(output)
 
 
 def cut(output):
@@ -289,7 +372,7 @@ def main():
     for name in ("program", "inject", "series", "group"):
         parser.add_argument(name)
     arguments = parser.parse_args()
-    groups = {"overwrite": test_overwrite, "vanish": test_vanish, "disk": test_disk, "uneven": test_uneven}
+    groups = {"overwrite": test_overwrite, "names": test_names, "vanish": test_vanish, "disk": test_disk, "uneven": test_uneven}
     n = 0
 
     def count(text):

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "hdf5/index.h"
-#include "hdf5/util.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

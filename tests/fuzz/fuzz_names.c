@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "input/iso_time.h"
+#include "input/name_list.h"
+#include "input/series_gaps.h"
 #include "input/series_order.h"
 #include "input/source.h"
 #include "input/units.h"

@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "input/adapters/mask.h"
+#include "input/open.h"
 #include "input/reader.h"
+#include "input/scan_shape.h"
 
 int LLVMFuzzerInitialize(int *n_arguments, char ***arguments);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

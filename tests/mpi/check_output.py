@@ -7,9 +7,9 @@ import zlib
 import h5py
 import numpy as np
 
-RESULTS = ["phase/phase", "phase/residual", "phase/influence", "phase/gcv", "phase/chosen_strength",
-           "complex/phase", "complex/log_amplitude", "complex/residual", "complex/influence", "complex/gcv", "complex/chosen_strength",
-           "ssb/phase", "ssb/loss", "frames/dose", "frames/power"]
+RESULTS = ["phase/phase", "phase/residual", "phase/effective_degrees_of_freedom", "phase/gcv", "phase/chosen_strength",
+           "complex/phase", "complex/log_amplitude", "complex/residual", "complex/effective_degrees_of_freedom", "complex/gcv", "complex/chosen_strength",
+           "ssb/phase", "ssb/loss", "frames/dose", "frames/data_norm"]
 
 
 def follow_default(file):

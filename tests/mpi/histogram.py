@@ -186,6 +186,28 @@ def masks(program, folder):
     print("pictures, report and info show it")
 
 
+def exchanged(program, folder):
+    """The refusal names the recordings that differ, then and now, and no other; moved ones that hold the same do not differ."""
+    recordings = [numpy.full((N_POSITIONS, *DETECTOR), value, "u2") for value in (3, 4, 5)]
+    for i, counts in enumerate(recordings):
+        numpy.save(folder / f"named_{i}.npy", counts)
+    job = write_job(folder, "named", {"bins": 10, "range": [0, 10]}, ["named_*.npy"])
+    run(program, job)
+    (folder / "named_0.npy").rename(folder / "named_00.npy")
+    (folder / "named_1.npy").rename(folder / "named_1 = b.npy")
+    for n in (1, 3):
+        require("complete already" in run(program, job, n, extra=["--resume"]), "moved recordings that hold the same differ")
+    numpy.save(folder / "named_1 = b.npy", recordings[1] + 1)
+    for n in (1, 3):
+        text = run(program, job, n, status=2, extra=["--resume"])
+        require(f"frame 1: was {folder / 'named_1.npy'}: 1 files, " in text and f", now {folder / 'named_1 = b.npy'}: 1 files, " in text,
+                f"the recordings that differ are named:\n{text}")
+        require("named_0" not in text and "named_2" not in text, f"recordings that do not differ are named:\n{text}")
+    (folder / "named_2.npy").unlink()
+    text = run(program, job, status=2, extra=["--resume"])
+    require(f"frame 2: was {folder / 'named_2.npy'}: 1 files" in text and "now is not there" in text, f"a recording that is gone is named:\n{text}")
+
+
 def failures(program, folder):
     numpy.save(folder / "empty.npy", numpy.zeros((N_POSITIONS, *DETECTOR), "u2"))
     text = run(program, write_job(folder, "empty", {"bins": 10, "range": "auto"}, ["empty.npy"]))
@@ -202,11 +224,12 @@ def failures(program, folder):
     text = run(program, job, 2, status=2)
     require("exists already" in text, "an existing output is refused")
     text = run(program, job, status=3, extra=["--resume"])
-    require("complete already" in text and "1 frames of it failed" in text, f"a complete output is left alone:\n{text}")
+    require("complete already" in text and f"1 frames of it failed, the first: frame 1 ({folder / 'uint16_1.npy'})" in text, f"a complete output is left alone:\n{text}")
     run(program, job, status=3, extra=["--resume", "--retry-failed"])
     (folder / "uint16_1.npy").write_bytes(whole)
     text = run(program, job, status=2, extra=["--resume", "--set", "histogram.bins=11"])
     require("differs" in text, f"another job's output is refused:\n{text}")
+    exchanged(program, folder)
     text = run(program, job, status=2, extra=["--set", "histogram.region={\"rows\":[0,99],\"columns\":[0,2]}", "--overwrite"])
     require("/histogram/region" in text and "13 x 11" in text, f"a region over the edge is refused:\n{text}")
     stopped = write_job(folder, "stopped", {"bins": 10, "range": [4000, 6000]}, ["uint16_*.npy"])

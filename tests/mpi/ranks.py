@@ -13,8 +13,8 @@ from pathlib import Path
 import h5py
 import numpy
 
-CURVES = [f"{method}/{curve}" for method in ("phase", "complex") for curve in ("residual", "influence", "gcv", "chosen_strength")]
-RESULTS = ["ssb/phase", "phase/phase", "complex/phase", "complex/log_amplitude", "frames/dose", "frames/power"] + CURVES
+CURVES = [f"{method}/{curve}" for method in ("phase", "complex") for curve in ("residual", "effective_degrees_of_freedom", "gcv", "chosen_strength")]
+RESULTS = ["ssb/phase", "phase/phase", "complex/phase", "complex/log_amplitude", "frames/dose", "frames/data_norm"] + CURVES
 
 
 def run(program, job, *extra, ranks=None, status=0):

@@ -2,6 +2,7 @@
 # A small run under valgrind: no error and no leak in the program's own code.
 #   usage: valgrind.sh PROGRAM SERIES_FOLDER SUPPRESSIONS
 set -euo pipefail
+command -v valgrind >/dev/null || { echo "skipped: valgrind is not installed"; exit 77; }
 program=$1 series=$2 suppressions=$3
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

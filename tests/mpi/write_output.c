@@ -40,7 +40,12 @@ static int write_optics(ps_output *output, const fixture *f) {
         int64_t n = f->plans[i].desc.n_active;
         double *weights = malloc((size_t)n * sizeof *weights);
         for (int64_t k = 0; k < n; k++) weights[k] = 1.0 + (double)k;
-        ps_output_prepared prepared = {weights, 42.0, 1.5, 2.5, 3.5, "cpu-reference", "float64"};
+        ps_output_prepared prepared = {.weights = weights,
+                                       .dose = 42.0,
+                                       .methods = &f->job.methods,
+                                       .scales = {{1.5}, {2.5, 3.5}},
+                                       .backend = "cpu-reference",
+                                       .precision = "float64"};
         ps_code code = ps_output_write_prepared(output, i, &prepared, &error);
         free(weights);
         if (code != PS_OK) return complain("writing optics", &error);

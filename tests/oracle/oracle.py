@@ -143,6 +143,14 @@ def solve_plane(case, probe, k, g, weights, method, strengths):
     return systems, scale_amplitude, scale_phase, results
 
 
+def right_side_image(case, systems):
+    """The real image whose Fourier coefficients are b of the phase method."""
+    coefficients = np.zeros(fine_grid(case)[2].shape, complex)
+    for s in systems.values():
+        coefficients[s["aliases"][:, 0], s["aliases"][:, 1]] = s["b"]
+    return (np.fft.ifft2(coefficients) * coefficients.size).real
+
+
 def single_side_band(case, probe, k, g):
     """Section 6: the wave estimator's phase, the phase estimator's phase and its loss."""
     (rows, columns) = case["scan"]
@@ -200,6 +208,8 @@ def write(case, path):
             group = expected.create_group(method)
             if symmetric:
                 group.attrs.update(scale_amplitude=scale_amplitude, scale_phase=scale_phase)
+            if symmetric and method == "phase":
+                group["right_side_image"] = right_side_image(case, systems)
             for i, result in enumerate(results if symmetric else []):
                 one = group.create_group(f"strength_{i}")
                 one["phase"] = result["phase"]

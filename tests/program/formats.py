@@ -273,11 +273,11 @@ def lost_frames_of_merlin(folder):
     folder.run("series.scan_shape=null")
     refused(folder, "but the file says a scan of 6 x 7 = 42 positions (ScanY and ScanX in the .hdr file)", settings=["series.scan_shape=[7,6]"])
     write_mib(folder, [i for i in range(1, n + 1) if i not in (10, 11, 30)])
-    refused(folder, "3 of 42 detector frames were lost, the first at position 9")
+    refused(folder, "3 of 42 patterns were lost, the first at position 9")
     for ranks in (None, 3):
         found = folder.run("series.allow_partial=true", "series.saturation=null", ranks=ranks)
         check(found.frames["n_missing"].tolist() == [3], f"{found.frames['n_missing']} positions are recorded as missing")
-        says(found.text + folder.call("check", "series.allow_partial=true"), "3 detector frames were lost, the first at position 9")
+        says(found.text + folder.call("check", "series.allow_partial=true"), "3 patterns were lost, the first at position 9")
     filled = recording(1)
     filled[[9, 10]], filled[29] = filled[8], filled[28]
     folder.save("frame_1.npy", filled)

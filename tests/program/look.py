@@ -189,7 +189,7 @@ def what_recordings_say(folder):
     for ranks in (None, 3):
         found = folder.run("optics.voltage_V=null", "upsampling=2", "weights=uniform", ranks=ranks)
         check(found.frames["optics"].tolist() == [0, 0, 1, 0], f"groups {found.frames['optics']}")
-        says(found.text, "recordings say different things of themselves", "voltage_V 2e+05 by scan_1 and 2 more; voltage_V 8e+04 by scan_3")
+        says(found.text, "recordings give different values", "voltage_V 2e+05 by scan_1 and 2 more; voltage_V 8e+04 by scan_3")
         same(found, folder.run("upsampling=2", "weights=uniform"), [0, 1, 3], "recordings of 200 kV")
         same(found, folder.run("upsampling=2", "weights=uniform", "optics.voltage_V=80000"), [2], "the recording of 80 kV")
     save_master(folder, 3, None)

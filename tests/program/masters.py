@@ -103,7 +103,7 @@ def image_numbers_order_the_data(folder):
     write_master(folder, [cuts[1], cuts[0]])  # 13 to 29 are nowhere
     (folder.path / "out.h5").unlink()
     says(folder.call("run", status=4), "no data file holds the images 14 to 30")
-    says(folder.run("series.allow_partial=true").text, "no data file holds the images 14 to 30: detector frames 13 to 29 are filled")
+    says(folder.run("series.allow_partial=true").text, "no data file holds the images 14 to 30: patterns 13 to 29 are filled")
 
 
 def shapes_are_not_guessed(folder):
@@ -112,7 +112,7 @@ def shapes_are_not_guessed(folder):
     write_master(folder, [("data_1.h5", 0, counts[:36])])
     save_job(folder)
     for command in ("check", "run"):
-        says(folder.call(command, status=2 if command == "check" else 4), "36 detector frames", "42 were planned")
+        says(folder.call(command, status=2 if command == "check" else 4), "36 patterns", "42 were planned")
     check(folder.run("series.allow_partial=true").frames["state"][0] == 1, "filled")
     write_master(folder, [("data_1.h5", 0, counts[:36])], **{"detectorSpecific/photon_energy": 12398.4})
     save_job(folder, [6, 6])

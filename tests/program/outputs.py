@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import shutil
+import socket
 import sys
 
 import numpy
@@ -87,6 +88,33 @@ def what_recordings_link_to_is_no_output(folder):
     refused(folder, "scan_data_000002.h5", "linked from", "deep.h5", settings=["series.files=[\"deep.h5\"]"], ranks=(None,))
 
 
+def numbered_sources_are_no_output(folder):
+    """Sources of a virtual dataset that are numbered (%b): every file that such a name can mean."""
+    half = recording(2)[:21]
+    for number in range(2):
+        with h5py.File(folder.path / f"part_{number}.h5", "w") as file:
+            file["counts"] = half
+    with h5py.File(folder.path / "numbered.h5", "w", libver="latest") as file:
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        space = h5py.h5s.create_simple((42, *DETECTOR), (h5py.h5s.UNLIMITED, *DETECTOR))
+        space.select_hyperslab((0, 0, 0), (h5py.h5s.UNLIMITED, 1, 1), (21, 1, 1), (21, *DETECTOR))
+        plist.set_virtual(space, b"part_%b.h5", b"counts", h5py.h5s.create_simple(half.shape))
+        h5py.h5d.create(file.id, b"counts", h5py.h5t.NATIVE_UINT16, h5py.h5s.create_simple((42, *DETECTOR), (h5py.h5s.UNLIMITED, *DETECTOR)), plist)
+    folder.save_job({**JOB, "series": {"files": ["numbered.h5"], "scan_shape": [ROWS, COLUMNS]}})
+    for number in range(2):
+        refused(folder, f"part_{number}.h5", "the run would write over", f"part_{number}.h5", "linked from", "numbered.h5", ranks=(None,))
+
+
+def files_of_a_damaged_master_are_no_output(folder):
+    """It cannot say which they are, so those named after it count."""
+    write_linked(folder, "scan", recording(2))
+    whole = (folder.path / "scan_master.h5").read_bytes()
+    (folder.path / "scan_master.h5").write_bytes(whole[: len(whole) // 3])
+    folder.save("frame_0.npy", recording(0))
+    folder.save_job({**JOB, "series": {"files": ["frame_0.npy", "scan_master.h5"], "scan_shape": [ROWS, COLUMNS]}})
+    refused(folder, "scan_data_000002.h5", "the run would write over", "scan_data_000002.h5", "linked from", "scan_master.h5")
+
+
 def companions_are_no_output(folder):
     frame = numpy.zeros((130, 128), "<f4")
     numpy.tile(frame, (4, 1, 1)).tofile(folder.path / "scan.raw")
@@ -104,7 +132,9 @@ def places_that_hold_no_file_are_refused(folder):
     folder.save_job()
     os.mkfifo(folder.path / "pipe")
     (folder.path / "folder").mkdir()
-    for name, words in ((".", "is a directory"), ("folder", "is a directory"), ("/dev/null", "is a device"), ("pipe", "is a pipe"),
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(folder.path / "socket"))
+    for name, words in ((".", "is a directory"), ("socket", "is a socket"), ("folder/", "not a directory"), ("folder", "is a directory"), ("/dev/null", "is a device"), ("pipe", "is a pipe"),
                         ("none/out.h5", "there is no directory"), ("frame_0.npy/out.h5", "/output/file")):
         refused(folder, name, "/output/file", words, ranks=(None,))
         refused(folder, name, "/output/file", words, settings=["series.files=[\"frame_0.npy\"]"], ranks=(None,))
@@ -168,6 +198,7 @@ def only_runs_that_happened_are_seen(folder):
         folder.call("run", extra=["--resume"], ranks=3 if n % 6 == 1 else None)
 
 
-sys.exit(main([what_the_job_names_is_no_output, what_recordings_link_to_is_no_output, companions_are_no_output,
+sys.exit(main([what_the_job_names_is_no_output, what_recordings_link_to_is_no_output, numbered_sources_are_no_output,
+               files_of_a_damaged_master_are_no_output, companions_are_no_output,
                places_that_hold_no_file_are_refused, own_outputs_are_no_recordings, histograms_keep_what_they_read,
                simulations_keep_what_they_read_and_did_not_make, only_runs_that_happened_are_seen]))

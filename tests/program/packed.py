@@ -98,7 +98,7 @@ def damaged_chunk(folder):
         file.write(b"\xff" * 30)
     found = both(folder, status=3)
     check(found.state() == [1, 2, 1], f"states {found.state()}")
-    says(found.error(1), "detector frame 24", "damaged LZ4 block")
+    says(found.error(1), "pattern 24", "damaged LZ4 block")
 
 
 def file_that_ends(folder):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Detector frames that are not one per scan position: refused with all numbers, or mapped as the job says, to the same results."""
+"""Patterns that are not one per scan position: refused with all numbers, or mapped as the job says, to the same results."""
 import sys
 
 import numpy
@@ -14,17 +14,17 @@ def plain(folder):
 
 def a_count_that_does_not_fit_is_refused(folder):
     folder.save_job()
-    cases = [(ROWS * (COLUMNS + 1), ["6 x 7 = 42 positions", "48 detector frames", "6 x 8", "series.flyback is 1"]),
+    cases = [(ROWS * (COLUMNS + 1), ["6 x 7 = 42 positions", "48 patterns", "6 x 8", "series.flyback is 1"]),
              (ROWS * (COLUMNS + 1) - 1, ["47", "1 x 47", "series.flyback is 1"]),
              (2 * ROWS * COLUMNS, ["84", "7 x 12", "series.repeats is 2"]),
-             (ROWS * COLUMNS + 4, ["46", "4 frames too many", "series.skip_leading"]),
-             (ROWS * COLUMNS - 5, ["37", "5 frames are missing"])]
+             (ROWS * COLUMNS + 4, ["46", "4 patterns too many", "series.skip_leading"]),
+             (ROWS * COLUMNS - 5, ["37", "5 patterns are missing"])]
     for n, parts in cases:
         folder.save("frame_1.npy", numpy.ones((n, *DETECTOR), "uint16"))
         says(folder.call("check", status=2), *parts)
         says(folder.call("run", status=4), *parts)
     folder.save("frame_1.npy", numpy.ones((8 * 9, *DETECTOR), "uint16"))
-    says(folder.call("check", "series.scan_shape=null", status=2), "72 detector frames are no square", "8 x 9", "8 x (8 + 1)")
+    says(folder.call("check", "series.scan_shape=null", status=2), "72 patterns are no square", "8 x 9", "8 x (8 + 1)")
 
 
 def flyback_is_left_out(folder):
@@ -52,7 +52,7 @@ def skipped_frames_are_left_out(folder):
     expected = plain(folder)
     extra = numpy.full((3, *DETECTOR), 500, "uint16")
     folder.save("frame_1.npy", numpy.concatenate([extra, recording(1), extra[:2]]))
-    same(folder.run("series.skip_leading=3", "series.skip_trailing=2"), expected, [0], "skipped frames")
+    same(folder.run("series.skip_leading=3", "series.skip_trailing=2"), expected, [0], "skipped patterns")
 
 
 def repeats_are_summed(folder):

@@ -21,7 +21,7 @@ JOB = {"task": "reconstruct", "series": {"files": ["frame_*.npy"], "scan_shape":
        "methods": {"ssb": {"estimator": "phase"}, "phase": {"strength": "auto"}, "complex": {"strength": [0.1, 0.3]}},
        "output": {"file": "out.h5"}, "compute": {"backend": "cpu"}}
 RESULTS = ["ssb/phase", "ssb/loss", "phase/phase", "phase/residual", "phase/gcv", "phase/chosen_strength", "complex/phase",
-           "complex/log_amplitude", "complex/residual", "frames/dose", "frames/power"]
+           "complex/log_amplitude", "complex/residual", "mf/image", "frames/dose", "frames/data_norm"]
 
 
 def recording(seed, dtype="uint16"):
@@ -62,6 +62,13 @@ class Folder:
                               timeout=120)
         if done.returncode != status:
             fail(f"{command} {settings}: exit status {done.returncode}, expected {status}\n{done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+
+    def use(self, command, *arguments, status=0):
+        """Runs `command` with these arguments; the text it printed."""
+        done = subprocess.run([self.program, command, *arguments], cwd=self.path, capture_output=True, text=True, timeout=120)
+        if done.returncode != status:
+            fail(f"{command} {arguments}: exit status {done.returncode}, expected {status}\n{done.stdout}{done.stderr}")
         return done.stdout + done.stderr
 
     def run(self, *settings, output="out.h5", **options):

@@ -223,6 +223,63 @@ def outputs_of_earlier_versions_go_on(folder):
     check((folder.path / "out.h5").read_bytes() == before, "a refused output was changed")
 
 
+def to_format_1(path):
+    """Lays the output out as format 1: other names of two datasets, no links, lines of the signature in another order."""
+    with h5py.File(path, "r+") as file:
+        entry = file["entry"]
+        for group, name, former in (("phase", "effective_degrees_of_freedom", "influence"), ("frames", "data_norm", "power"),
+                                    ("complex", "effective_degrees_of_freedom", "influence")):
+            check(isinstance(entry[group].get(former, getlink=True), h5py.SoftLink), f"{group}/{former} is no soft link")
+            check(numpy.array_equal(entry[group][former], entry[group][name]), f"{group}/{former} is not {name}")
+            del entry[group][former]
+            entry[group].move(name, former)
+        check(entry["format_version"][()] == 2, "format_version is not 2")
+        entry["format_version"][()] = 1
+        lines = entry["signature"][()].decode().splitlines(True)
+        lines.sort(key=lambda line: not line.startswith("method.ssb"))
+        entry["signature"][()] = "".join(lines).encode()
+
+
+def outputs_of_format_1_go_on(folder):
+    names = save_series(folder)
+    expected = folder.run(output="expected.h5")
+    shutil.copy(folder.path / "expected.h5", folder.path / "former.h5")
+    to_format_1(folder.path / "former.h5")
+    for ranks in (1, 3):
+        shutil.copy(folder.path / "former.h5", folder.path / "out.h5")
+        reopen(folder, [1, 4])
+        text = folder.call("run", "output.file=out.h5", ranks=ranks, extra=["--resume"])
+        says(text, "4 of 6 frames done and verified")
+        with h5py.File(folder.path / "out.h5") as file, h5py.File(folder.path / "expected.h5") as new:
+            for former, name in (("phase/influence", "phase/effective_degrees_of_freedom"), ("frames/power", "frames/data_norm"),
+                                 ("complex/influence", "complex/effective_degrees_of_freedom"), ("frames/crc32", "frames/crc32")):
+                check(numpy.array_equal(file["entry"][former], new["entry"][name]), f"{former} on {ranks} ranks is not {name}")
+                check(former == name or name not in file["entry"], f"{name} was added to a file of format 1")
+            check((file["entry/frames/state"][()] == 1).all(), "not all frames are done")
+    for command, words in ((["info", "out.h5"], "method    phase"), (["preview", "out.h5"], "report.html"), (["pack", "out.h5"], "6 frames verified")):
+        done = folder.use(*command)
+        says(done, words)
+    with h5py.File(folder.path / "out.packed.h5") as packed, h5py.File(folder.path / "out.h5") as file:
+        check(numpy.array_equal(packed["entry/phase/influence"], file["entry/phase/influence"]), "the packed copy has another influence")
+    folder.use("pack", "expected.h5")
+    with h5py.File(folder.path / "expected.packed.h5") as packed:
+        check(isinstance(packed["entry/frames"].get("power", getlink=True), h5py.SoftLink), "a packed link is no link")
+
+
+def outputs_of_a_later_format_are_refused(folder):
+    save_series(folder)
+    folder.run()
+    with h5py.File(folder.path / "out.h5", "r+") as file:
+        file["entry/format_version"][()] = 3
+    before = (folder.path / "out.h5").read_bytes()
+    for ranks in (None, 3):
+        says(folder.call("run", status=1, ranks=ranks, extra=["--resume"]), "/entry/format_version is 3, expected at most 2",
+             "a later version of ptyseries made it")
+    for command in ("info", "preview", "pack"):
+        says(folder.use(command, "out.h5", status=1), "/entry/format_version is 3", "a later version")
+    check((folder.path / "out.h5").read_bytes() == before, "a refused output was changed")
+
+
 def only_the_first_backend_is_recorded(folder):
     """Nothing that an earlier run wrote about its optics is written over."""
     save_series(folder)
@@ -459,7 +516,7 @@ def histograms_are_of_the_same_files(folder):
 if __name__ == "__main__":
     sys.exit(main([weights_belong_to_the_file, hot_pixels_belong_to_the_file, a_measured_disc_belongs_to_the_file,
                    a_first_recording_that_comes_back_changes_nothing, the_order_of_time_belongs_to_the_file, frames_with_markers_get_the_same_weights, each_group_keeps_its_mask,
-                   outputs_of_earlier_versions_go_on, only_the_first_backend_is_recorded, data_files_that_were_exchanged_are_noticed,
+                   outputs_of_earlier_versions_go_on, outputs_of_format_1_go_on, outputs_of_a_later_format_are_refused, only_the_first_backend_is_recorded, data_files_that_were_exchanged_are_noticed,
                    where_files_lie_does_not_matter, missing_data_leaves_done_frames, partial_data_is_followed, virtual_and_raw_files_count,
                    datasets_of_one_file_are_told_apart, empad_pairs_count, merlin_headers_count, whole_files_are_compared_when_asked,
                    histograms_are_of_the_same_files]))

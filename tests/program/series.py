@@ -66,9 +66,9 @@ def missing_data_fails_or_is_filled(folder):
     filled = folder.run("series.allow_partial=true")
     check(filled.state() == [1, 1] and filled.frames["n_missing"].tolist() == [0, 20], f"filled {filled.frames['n_missing']}")
     same(filled, clean, [0], "the frame whose data is there")
-    says(filled.text, "scan_2: the data file scan_2_data_000002.h5 is missing: detector frames 20 to 39 are filled")
+    says(filled.text, "scan_2: the data file scan_2_data_000002.h5 is missing: patterns 20 to 39 are filled")
     says(filled.signature.decode(), "series.allow_partial=true")
-    says(folder.call("check", "series.allow_partial=true"), "20 frames of all recordings missing and filled")
+    says(folder.call("check", "series.allow_partial=true"), "20 patterns of all recordings missing and filled")
 
 
 def unlike_recordings_are_refused_with_the_list(folder):

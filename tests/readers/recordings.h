@@ -17,8 +17,11 @@
 
 #include "core/types.h"
 #include "hdf5/bslz4.h"
-#include "hdf5/util.h"
+#include "hdf5/element_type.h"
+#include "input/open.h"
 #include "input/reader.h"
+#include "input/recording_files.h"
+#include "input/source.h"
 
 #define FORMATS PS_SOURCE_DIR "/../shared/data/formats"
 
@@ -83,10 +86,50 @@ __attribute__((unused)) static void *make_counts(int64_t first, int64_t n, int64
     return counts;
 }
 
+/* Whether path is one of these files, under whatever name. */
+static bool is_among(const ps_name_list *names, const char *path) {
+    struct stat wanted, one;
+    assert_int_equal(stat(path, &wanted), 0);
+    for (int64_t i = 0; i < names->n; i++)
+        if (stat(names->names[i], &one) == 0 && one.st_ino == wanted.st_ino && one.st_dev == wanted.st_dev) return true;
+    return false;
+}
+
+/* Files of the test folder that this process has open now. */
+static void list_open_files(ps_name_list *open) {
+    char link[64], path[512];
+    for (int descriptor = 3; descriptor < 256; descriptor++) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+        ssize_t length = readlink(link, path, sizeof path - 1);
+        if (length <= 0) continue;
+        path[length] = '\0';
+        if (strncmp(path, test_folder, strlen(test_folder)) == 0) assert_int_equal(ps_name_list_add(open, path), PS_OK);
+    }
+}
+
+/* What an output must not write over contains the named file, every file that the reader says it reads, and those that it has open. */
+static void expect_guarded(const char *source, const ps_reader *reader) {
+    ps_error error = {0};
+    ps_name_list guarded = {0}, read = {0};
+    ps_source parts = {0};
+    assert_int_equal(ps_source_split(source, &parts, &error), PS_OK);
+    list_open_files(&read);
+    if (ps_reader_list_files(reader, &read, &error) != PS_OK) fail_msg("%s", error.text);
+    if (ps_recording_files_list(source, NULL, &guarded, &error) != PS_OK) fail_msg("%s", error.text);
+    assert_int_equal(ps_name_list_add(&guarded, parts.path), PS_OK);
+    for (int64_t i = 0; i < read.n; i++)
+        if (access(read.names[i], F_OK) == 0 && !is_among(&guarded, read.names[i]))
+            fail_msg("%s: reads %s, which the list of its files lacks", source, read.names[i]);
+    ps_source_free(&parts);
+    ps_name_list_free(&guarded);
+    ps_name_list_free(&read);
+}
+
 __attribute__((unused)) static ps_reader *open_good(const char *source) {
     ps_reader *reader = NULL;
     ps_error error = {0};
     if (ps_reader_open(source, NULL, &reader, &error) != PS_OK) fail_msg("%s", error.text);
+    expect_guarded(source, reader);
     return reader;
 }
 

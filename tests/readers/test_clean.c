@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "input/adapters/clean.h"
+#include "input/open.h"
 #include "recordings.h"
 
 static void test_unsigned(void **unused) {
@@ -77,7 +78,7 @@ static void test_reader(void **unused) {
     ps_reader_close(reader);
 }
 
-/* Markers in types that are not the detector's own, through a reader: what becomes of one detector frame. */
+/* Markers in types that are not the detector's own, through a reader: what becomes of one pattern. */
 static void expect_cleaned(hid_t type, const void *values, const double *expected, ps_dtype dtype, ps_invalid_counts counted) {
     hid_t file = create_file(in_folder("m.h5")), space = H5Screate_simple(3, (hsize_t[]){1, 1, 6}, NULL);
     hid_t dataset = H5Dcreate2(file, "d", type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);

@@ -2,6 +2,8 @@
  * their image numbers, saturation and bit depth in every place, energies that are none of electrons. */
 #include <math.h>
 
+#include "input/open.h"
+#include "input/scan_shape.h"
 #include "recordings.h"
 
 #define DETECTOR "/entry/instrument/detector"
@@ -98,13 +100,13 @@ static void no_square_of_what_is_left(void **unused) {
     (void)unused;
     write_data("a.h5", 0, 144, 0, 0);
     H5Fclose(create_master("m.h5", 1, 16, 12));
-    expect_no_shape(open_with(false), "holds 144 detector frames, but 192 were planned (ntrigger 12, nimages 16");
+    expect_no_shape(open_with(false), "holds 144 patterns, but 192 were planned (ntrigger 12, nimages 16");
     expect_shape(open_with(true), 12, 16);
     H5Fclose(create_master("m.h5", 1, 1, 192));
     expect_no_shape(open_with(false), "192 were planned");
-    expect_no_shape(open_with(true), "192 detector frames are no square");
+    expect_no_shape(open_with(true), "192 patterns are no square");
     H5Fclose(create_master("m.h5", 1, 1, 100));
-    expect_no_shape(open_with(false), "holds 144 detector frames, but 100 were planned");
+    expect_no_shape(open_with(false), "holds 144 patterns, but 100 were planned");
     H5Fclose(create_master("m.h5", 1, 1, 169));
     expect_shape(open_with(true), 13, 13);
 }
@@ -192,12 +194,12 @@ static void contradictions_are_refused(void **unused) {
         write_data("a.h5", 0, 5, 1, 4);
         ps_error_clear(&error);
         assert_int_equal(ps_reader_open(in_folder("m.h5"), &options, &reader, &error), PS_E_INPUT);
-        expect_text(&error, "a.h5 holds 5 detector frames, but numbers its images 1 to 4");
+        expect_text(&error, "a.h5 holds 5 patterns, but numbers its images 1 to 4");
         write_data("a.h5", 0, 4, 0, 0);
         write_data("b.h5", 4, 5, 1, 5);
         ps_error_clear(&error);
         assert_int_equal(ps_reader_open(in_folder("m.h5"), &options, &reader, &error), PS_E_INPUT);
-        expect_text(&error, "b.h5 numbers its images 1 to 5, but by the name of its link (data_000002) it holds detector frames from 5");
+        expect_text(&error, "b.h5 numbers its images 1 to 5, but by the name of its link (data_000002) it holds patterns from 5");
     }
 }
 

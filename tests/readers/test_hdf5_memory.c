@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "input/open.h"
 #include "recordings.h"
 
 #if defined(__has_feature)

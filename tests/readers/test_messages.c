@@ -1,4 +1,5 @@
 /* What is said of files that are no recordings, or not whole: what was found, and nothing that is not known. */
+#include "input/open.h"
 #include "recordings.h"
 
 static void write_typed(const char *path, hid_t type) {

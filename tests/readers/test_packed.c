@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "input/adapters/clean.h"
+#include "input/open.h"
 #include "input/packed.h"
 #include "recordings.h"
 

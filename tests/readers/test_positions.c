@@ -2,6 +2,8 @@
 #include <math.h>
 
 #include "input/adapters/positions.h"
+#include "input/open.h"
+#include "input/scan_shape.h"
 #include "recordings.h"
 
 enum { ROWS = 3, COLUMNS = 5 };
@@ -86,8 +88,8 @@ static void test_what_does_not_fit(void **unused) {
     (void)unused;
     make_frames(in_folder("p.h5"), 30, PS_U8);
     refuse((ps_reader_options){.scan_rows = 4, .scan_columns = 6, .flyback = 1},
-           "30 detector frames, less 0 leading and 0 trailing ones, leave 30; a scan of 4 rows of 6 positions and 1 flyback positions, 1 "
-           "frames each, has 28 (or 27 without");
+           "30 patterns, less 0 leading and 0 trailing ones, leave 30; a scan of 4 rows of 6 positions and 1 flyback positions, 1 "
+           "patterns each, has 28 (or 27 without");
     refuse((ps_reader_options){.scan_rows = 5, .scan_columns = 6, .skip_leading = 1}, "leave 29");
     refuse((ps_reader_options){.flyback = 1}, "give series.scan_shape");
     refuse((ps_reader_options){.scan_rows = 5, .scan_columns = 6, .skip_leading = -1}, "skip_leading -1");

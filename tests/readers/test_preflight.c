@@ -6,6 +6,8 @@
 
 #include "hdf5/crash.h"
 #include "hdf5/dataset.h"
+#include "input/look.h"
+#include "input/open.h"
 #include "input/preflight.h"
 #include "recordings.h"
 
@@ -156,7 +158,7 @@ static void seeded_damage_is_survived(void **state) {
 }
 
 static int begin(void **state) {
-    ps_preflight_begin();
+    ps_preflight_begin(ps_recording_look);
     return make_folder(state);
 }
 

@@ -1,6 +1,7 @@
 /* What holds for every format: unknown files, bounds, scan shapes, masks from files. */
 #include "input/adapters/mask.h"
 #include "input/formats/formats.h"
+#include "input/scan_shape.h"
 #include "recordings.h"
 
 static void test_unknown_files(void **unused) {
@@ -50,8 +51,8 @@ static void test_scan_shapes(void **unused) {
     expect_shape(with_shape(1, 0, 0), 0, 0, 1, 1);
     expect_shape(with_shape(INT64_C(9000000000000000000) / 9, 0, 0), 0, 0, 1000000000, 1000000000);
     refuse_shape(with_shape(12, 0, 0), 0, 0,
-                 "12 detector frames are no square; give series.scan_shape; scans that would fit (either way round): 1 x 12, 2 x 6, 3 x 4");
-    refuse_shape(with_shape(12, 0, 0), 3, 3, "the job says a scan of 3 x 3 = 9 positions, but the recording has 12 detector frames");
+                 "12 patterns are no square; give series.scan_shape; scans that would fit (either way round): 1 x 12, 2 x 6, 3 x 4");
+    refuse_shape(with_shape(12, 0, 0), 3, 3, "the job says a scan of 3 x 3 = 9 positions, but the recording has 12 patterns");
     refuse_shape(with_shape(12, 3, 5), 0, 0, "the file says a scan of 3 x 5 = 15");
     refuse_shape(with_shape(13, 0, 0), 0, 0, "1 x 13");
 }
@@ -65,7 +66,7 @@ static void test_bounds(void **unused) {
     ps_error error = {0};
     assert_int_equal(ps_reader_read(reader, 4, 0, NULL, NULL), PS_OK);
     assert_int_equal(ps_reader_read(reader, 3, 2, counts, &error), PS_E_ARGUMENT);
-    expect_text(&error, "asked for detector frames 3 to 4, the recording has 4");
+    expect_text(&error, "asked for patterns 3 to 4, the recording has 4");
     assert_int_equal(ps_reader_read(reader, -1, 2, counts, NULL), PS_E_ARGUMENT);
     assert_int_equal(ps_reader_read(reader, 0, INT64_MAX, counts, NULL), PS_E_ARGUMENT);
     assert_int_equal(ps_reader_mask(reader, counts, &present, NULL), PS_OK);

@@ -146,9 +146,9 @@ static void test_what_is_missing(void **unused) {
     link_data(master, "data_000001", "one.h5", "/entry/data/data");
     link_data(master, "data_000002", "two.h5", "/entry/data/data");
     H5Fclose(master);
-    expect_refusal(path, "the data file two.h5 (link /entry/data/data_000002) is missing; it would hold detector frames from 3 on");
+    expect_refusal(path, "the data file two.h5 (link /entry/data/data_000002) is missing; it would hold patterns from 3 on");
     write_data_file(in_folder("two.h5"), "/entry/data/data", 3, 3, PS_U32, AS_BSLZ4);
-    expect_refusal(path, "holds frames of 9 x 12 uint32, but");
+    expect_refusal(path, "holds patterns of 9 x 12 uint32, but");
     write_data_file(in_folder("two.h5"), "/elsewhere", 3, 3, PS_U16, AS_BSLZ4);
     expect_refusal(path, "two.h5: holds no dataset /entry/data/data");
     write_file(in_folder("two.h5"), "no HDF5 at all", 14);
@@ -167,7 +167,7 @@ static void test_file_that_goes_away(void **unused) {
     uint16_t counts[3 * ROWS * COLUMNS];
     write_data_file(in_folder("three.h5"), "/entry/data/data", 0, 2, PS_U16, AS_BSLZ4);
     assert_int_equal(ps_reader_read(reader, 0, 3, counts, &error), PS_E_INPUT);
-    expect_text(&error, "changed while it was in use: holds 2 frames now, held at least 3");
+    expect_text(&error, "changed while it was in use: holds 2 patterns now, held at least 3");
     ps_reader_close(reader);
 }
 

@@ -2,6 +2,7 @@
  * files under a low limit of open files. */
 #include <sys/resource.h>
 
+#include "input/open.h"
 #include "recordings.h"
 
 enum { ROWS = 6, COLUMNS = 7 };
@@ -70,11 +71,11 @@ static void test_missing_files(void **unused) {
     unlink(in_folder("file_1.h5"));
     unlink(in_folder("file_3.h5"));
     expect_refusal(in_folder("m_master.h5"),
-                   "the data file file_1.h5 (link /entry/data/data_000001) is missing; it would hold detector frames from 0 on");
+                   "the data file file_1.h5 (link /entry/data/data_000001) is missing; it would hold patterns from 0 on");
     ps_reader *reader = open_with("m_master.h5", (ps_reader_options){.allow_partial = true});
     assert_int_equal(reader->info.n_missing, 6);
     expect_filled(reader, sources, 12);
-    assert_true(strstr(ps_reader_notes(reader), "file_3.h5 is missing: detector frames 6 to 8 are filled") != NULL);
+    assert_true(strstr(ps_reader_notes(reader), "file_3.h5 is missing: patterns 6 to 8 are filled") != NULL);
     ps_reader_close(reader);
     H5Fclose(create_master("m_master.h5", 4, 3, 12));
     unlink(in_folder("file_4.h5")); /* the last one: what is left of the promised frames */
@@ -89,7 +90,7 @@ static void test_broken_promise(void **unused) {
     H5Fclose(create_master("b_master.h5", 2, 3, 9));
     ps_reader *reader = open_good(in_folder("b_master.h5"));
     assert_int_equal(reader->info.n_positions, 6);
-    assert_true(strstr(ps_reader_notes(reader), "9 detector frames were to be recorded, the data files hold 6") != NULL);
+    assert_true(strstr(ps_reader_notes(reader), "9 patterns were to be recorded, the data files hold 6") != NULL);
     ps_reader_close(reader);
     reader = open_with("b_master.h5", (ps_reader_options){.allow_partial = true});
     expect_filled(reader, sources, 9);
@@ -98,7 +99,7 @@ static void test_broken_promise(void **unused) {
     for (int i = 1; i <= 2; i++) unlink(in_folder(i == 1 ? "file_1.h5" : "file_2.h5"));
     ps_error error = {0};
     assert_int_equal(ps_reader_open(in_folder("b_master.h5"), &(ps_reader_options){.allow_partial = true}, &reader, &error), PS_E_INPUT);
-    expect_text(&error, "nothing tells how many detector frames it held");
+    expect_text(&error, "nothing tells how many patterns it held");
 }
 
 /* Chunks that were never written, with and without the index read here. */
@@ -123,7 +124,7 @@ static void test_holes(void **unused) {
                 free(counts);
             }
             H5Dclose(dataset), H5Pclose(plist), H5Sclose(memory), H5Sclose(space), H5Fclose(file), H5Pclose(access);
-            expect_damage(in_folder("holes.h5"), "detector frame 0: was never written");
+            expect_damage(in_folder("holes.h5"), "pattern 0: was never written");
             ps_reader *reader = open_with("holes.h5", (ps_reader_options){.allow_partial = true});
             expect_filled(reader, sources, 8);
             ps_reader_close(reader);
@@ -193,15 +194,14 @@ static void test_virtual_datasets(void **unused) {
         assert_int_equal(reader->info.scan_rows, rank == 4 ? 3 : 0);
         ps_reader_close(reader);
         unlink(in_folder("file_2.h5"));
-        expect_refusal(in_folder("v.h5"),
-                       "the source file file_2.h5 of the virtual dataset is missing; it would hold detector frames 3 to 5");
+        expect_refusal(in_folder("v.h5"), "the source file file_2.h5 of the virtual dataset is missing; it would hold patterns 3 to 5");
         reader = open_with("v.h5", (ps_reader_options){.allow_partial = true});
         expect_filled(reader, sources, 9);
         ps_reader_close(reader);
         write_data_file("file_2.h5", 3, 4);
-        expect_refusal(in_folder("v.h5"), "holds 4 detector frames, but the virtual dataset");
+        expect_refusal(in_folder("v.h5"), "holds 4 patterns, but the virtual dataset");
         make_virtual("v.h5", "/entry/data/data", rank, 3, 3, 2);
-        expect_refusal(in_folder("v.h5"), "a virtual dataset without a source for detector frames 3 to 5");
+        expect_refusal(in_folder("v.h5"), "a virtual dataset without a source for patterns 3 to 5");
         reader = open_with("v.h5", (ps_reader_options){.allow_partial = true});
         expect_filled(reader, sources, 9);
         ps_reader_close(reader);

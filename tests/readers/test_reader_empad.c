@@ -3,6 +3,8 @@
 
 #include "input/formats/empad_xml.h"
 #include "input/formats/xml.h"
+#include "input/open.h"
+#include "input/scan_shape.h"
 #include "recordings.h"
 
 static void write_raw(const char *path, int64_t n, int64_t stored_rows) {
@@ -86,7 +88,7 @@ static void test_what_is_wrong(void **unused) {
     expect_text(&error, "the file says a scan of 2 x 3 = 6 positions, but the recording has 5");
     ps_reader_close(reader);
     assert_int_equal(truncate(in_folder("w.raw"), 4 * 130 * 128 * 5 - 4), 0);
-    expect_refusal(in_folder("w.xml"), "are not a whole number of frames of 130 x 128 float32");
+    expect_refusal(in_folder("w.xml"), "are not a whole number of patterns of 130 x 128 float32");
     write_text(in_folder("other.xml"), "<root><picture/></root>");
     expect_refusal(in_folder("other.xml"), "an XML file that names no EMPAD raw file");
     write_text(in_folder("other.xml"), "<root><picture></root>");
@@ -136,14 +138,14 @@ static void test_two_scans(void **unused) {
     write_raw(in_folder("t.raw"), 6, 130);
     write_two_scans("t.xml", "t.raw", 2, 3, 8, 8);
     expect_scan("t.xml", nothing, 2, 3,
-                "is taken, as the number of frames says; the XML file has 2 x 3 (scan_parameters mode acquire), 8 x 8");
+                "is taken, as the number of patterns says; the XML file has 2 x 3 (scan_parameters mode acquire), 8 x 8");
     write_two_scans("t.xml", "t.raw", 8, 8, 2, 3); /* only the other one fits */
-    expect_scan("t.xml", nothing, 2, 3, "warning: a scan of 2 x 3 is taken, as the number of frames says");
+    expect_scan("t.xml", nothing, 2, 3, "warning: a scan of 2 x 3 is taken, as the number of patterns says");
     expect_scan("t.raw", nothing, 2, 3, "warning: a scan of 2 x 3 is taken");
     write_two_scans("t.xml", "t.raw", 2, 3, 3, 2); /* both fit */
     refuse_with("t.xml", nothing,
                 "which scan is it? Several fit: the XML file says 2 x 3 (scan_parameters mode acquire), 3 x 2 (scan_parameters "
-                "mode search), the raw file t.raw holds 6 frames");
+                "mode search), the raw file t.raw holds 6 patterns");
     expect_scan("t.xml", (ps_reader_options){.scan_rows = 3, .scan_columns = 2}, 3, 2, "as the job says");
     refuse_with("t.xml", (ps_reader_options){.scan_rows = 6, .scan_columns = 1}, "which scan is it? Several fit");
     expect_scan("t.xml", (ps_reader_options){.scan_rows = 6, .scan_columns = 1, .shape_override = true}, 6, 1, "scan_shape_override");
@@ -162,8 +164,8 @@ static void test_flyback_chooses_too(void **unused) {
     (void)unused;
     write_raw(in_folder("fb.raw"), 8, 130);
     write_two_scans("fb.xml", "fb.raw", 2, 4, 2, 3);
-    expect_scan("fb.xml", (ps_reader_options){0}, 2, 4, "as the number of frames says");
-    expect_scan("fb.xml", (ps_reader_options){.scan_rows = 2, .scan_columns = 3, .flyback = 1}, 2, 3, "as the number of frames says");
+    expect_scan("fb.xml", (ps_reader_options){0}, 2, 4, "as the number of patterns says");
+    expect_scan("fb.xml", (ps_reader_options){.scan_rows = 2, .scan_columns = 3, .flyback = 1}, 2, 3, "as the number of patterns says");
 }
 
 static void test_name_of_the_raw_file(void **unused) {
@@ -204,7 +206,7 @@ static void test_without_xml(void **unused) {
     (void)unused;
     const ps_reader_options job = {.scan_rows = 2, .scan_columns = 3};
     write_raw(in_folder("alone.raw"), 6, 130);
-    expect_refusal(in_folder("alone.raw"), "by its size it holds 6 EMPAD frames of 130 x 128 float32: give series.scan_shape");
+    expect_refusal(in_folder("alone.raw"), "by its size it holds 6 EMPAD patterns of 130 x 128 float32: give series.scan_shape");
     expect_scan("alone.raw", job, 2, 3, "no XML file beside it names it");
     ps_reader *reader = NULL;
     ps_error error;
@@ -222,11 +224,12 @@ static void test_without_xml(void **unused) {
     refuse_with("lone_x3_y2.raw", (ps_reader_options){.scan_rows = 3, .scan_columns = 2},
                 "says a scan of 2 x 3 = 6 positions (the raw file's name)");
     write_raw(in_folder("g2.raw"), 6, 128);
-    refuse_with("g2.raw", job, "in frames of 128 x 128 float32, as an EMPAD of the second generation writes them; that needs its XML file");
+    refuse_with("g2.raw", job,
+                "in patterns of 128 x 128 float32, as an EMPAD of the second generation writes them; that needs its XML file");
     refuse_with("g2.raw", (ps_reader_options){0},
-                "393216 bytes are no whole number of EMPAD frames of 130 x 128 float32 (66560 bytes each)");
+                "393216 bytes are no whole number of EMPAD patterns of 130 x 128 float32 (66560 bytes each)");
     assert_int_equal(truncate(in_folder("alone.raw"), 6 * 66560 - 4), 0);
-    refuse_with("alone.raw", job, "399356 bytes are no whole number of EMPAD frames");
+    refuse_with("alone.raw", job, "399356 bytes are no whole number of EMPAD patterns");
     char *text = malloc(66560);
     memset(text, 0xff, 66560); /* as long as a frame, but no numbers */
     write_file(in_folder("other.bin"), text, 66560);

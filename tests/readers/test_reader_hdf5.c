@@ -114,10 +114,10 @@ static void test_never_written(void **unused) {
     H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, (hsize_t[]){0, 0, 0}, sizeof frame, frame);
     H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, (hsize_t[]){2, 0, 0}, sizeof frame, frame);
     H5Dclose(dataset), H5Pclose(plist), H5Sclose(space), H5Fclose(file);
-    expect_damage(path, "detector frame 1: was never written");
+    expect_damage(path, "pattern 1: was never written");
 }
 
-/* Overwrites n bytes of the chunk of detector frame 5, from `at` on. */
+/* Overwrites n bytes of the chunk of pattern 5, from `at` on. */
 static void damage_chunk(const char *path, size_t at, const char *bytes, size_t n, haddr_t *address) {
     hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT), dataset = H5Dopen2(file, "d", H5P_DEFAULT);
     hsize_t size = 0;
@@ -137,7 +137,7 @@ static void expect_damaged_chunk(made_storage storage, size_t at, const char *by
     write_dataset_file(path, "d", &(made_dataset){3, {9, 64, 80}, {1, 64, 80}, PS_U16, storage, 0, 0, 0});
     damage_chunk(path, at, bytes, n, &address);
     expect_damage(path, text);
-    snprintf(place, sizeof place, "detector frame 5, chunk of ");
+    snprintf(place, sizeof place, "pattern 5, chunk of ");
     expect_damage(path, place);
     snprintf(place, sizeof place, "at byte %llu of the file", (unsigned long long)address);
     expect_damage(path, place);

@@ -1,5 +1,7 @@
 /* Merlin MIB: counter depths, quads and their gap, regions, the .hdr file, damage; real single and quad recordings. */
 #include "input/formats/mib_header.h"
+#include "input/open.h"
+#include "input/scan_shape.h"
 #include "recordings.h"
 
 enum { HEADER = 384 };
@@ -187,38 +189,37 @@ static void expect_frames(const char *name, int64_t positions, const int *stored
 static void test_lost_frames(void **unused) {
     (void)unused;
     write_numbered("l.mib", 6, (const long long[]){1, 2, 5, 6, 7, 9});
-    expect_refusal(in_folder("l.mib"), "3 of 9 detector frames were lost, the first at position 2");
-    expect_frames("l.mib", 9, (const int[]){0, 1, 1, 1, 2, 3, 4, 4, 5}, 3, "warning: 3 detector frames were lost, the first at position 2");
+    expect_refusal(in_folder("l.mib"), "3 of 9 patterns were lost, the first at position 2");
+    expect_frames("l.mib", 9, (const int[]){0, 1, 1, 1, 2, 3, 4, 4, 5}, 3, "warning: 3 patterns were lost, the first at position 2");
     write_numbered("l.mib", 4, (const long long[]){0, 1, 2, 4}); /* from 0 */
-    expect_frames("l.mib", 5, (const int[]){0, 1, 2, 2, 3}, 1, "warning: 1 detector frames were lost");
+    expect_frames("l.mib", 5, (const int[]){0, 1, 2, 2, 3}, 1, "warning: 1 patterns were lost");
     write_numbered("l.mib", 4, (const long long[]){193, 194, 195, 196}); /* a part of a longer acquisition */
-    expect_frames("l.mib", 4, (const int[]){0, 1, 2, 3}, 0, "warning: the first frame has the number 193: 192 frames before it");
+    expect_frames("l.mib", 4, (const int[]){0, 1, 2, 3}, 0, "warning: the first pattern has the number 193: 192 patterns before it");
     write_numbered("l.mib", 4, (const long long[]){3, 4, 5, 6}); /* the whole acquisition is expected here */
     write_hdr("l.hdr", "Frames in Acquisition (Number):\t6\n");
-    expect_refusal(in_folder("l.mib"), "2 of 6 detector frames were lost, the first at position 0");
-    expect_frames("l.mib", 6, (const int[]){0, 0, 0, 1, 2, 3}, 2, "warning: 2 detector frames were lost");
+    expect_refusal(in_folder("l.mib"), "2 of 6 patterns were lost, the first at position 0");
+    expect_frames("l.mib", 6, (const int[]){0, 0, 0, 1, 2, 3}, 2, "warning: 2 patterns were lost");
     unlink(in_folder("l.hdr"));
     ps_reader_options job = {.scan_rows = 2, .scan_columns = 3};
     ps_reader *reader = NULL;
     ps_error error = {0};
     assert_int_equal(ps_reader_open(in_folder("l.mib"), &job, &reader, &error), PS_E_INPUT);
-    expect_text(&error, "2 of 6 detector frames were lost");
+    expect_text(&error, "2 of 6 patterns were lost");
     write_numbered("l.mib", 3, (const long long[]){7, 7, 7}); /* programs that write one header again and again */
-    expect_frames("l.mib", 3, (const int[]){0, 1, 2}, 0, "do not count them: lost frames cannot be seen");
+    expect_frames("l.mib", 3, (const int[]){0, 1, 2}, 0, "do not number the patterns: lost patterns cannot be seen");
 }
 
 static void test_numbers_that_begin_again(void **unused) {
     (void)unused;
     write_numbered("b.mib", 7, (const long long[]){1, 2, 3, 1, 2, 3, 1});
-    expect_frames("b.mib", 7, (const int[]){0, 1, 2, 3, 4, 5, 6}, 0, "begin again every 3 frames");
+    expect_frames("b.mib", 7, (const int[]){0, 1, 2, 3, 4, 5, 6}, 0, "begin again every 3 patterns");
     write_numbered("b.mib", 8, (const long long[]){1, 2, 3, 1, 3, 1, 2, 3}); /* one lost inside a round */
-    expect_frames("b.mib", 9, (const int[]){0, 1, 2, 3, 3, 4, 5, 6, 7}, 1, "1 detector frames were lost, the first at position 4");
+    expect_frames("b.mib", 9, (const int[]){0, 1, 2, 3, 3, 4, 5, 6, 7}, 1, "1 patterns were lost, the first at position 4");
     write_numbered("b.mib", 8, (const long long[]){1, 2, 3, 1, 2, 1, 2, 3}); /* at the end of one? */
-    expect_refusal(in_folder("b.mib"),
-                   "begin again at detector frame 3, and not at regular distances: nothing tells whether frames were lost");
+    expect_refusal(in_folder("b.mib"), "begin again at pattern 3, and not at regular distances: nothing tells whether patterns were lost");
     write_hdr("b.hdr", "Frames in Acquisition (Number):\t9\nFrames per Trigger (Number):\t3\n");
-    expect_refusal(in_folder("b.mib"), "1 of 9 detector frames were lost, the first at position 5");
-    expect_frames("b.mib", 9, (const int[]){0, 1, 2, 3, 4, 4, 5, 6, 7}, 1, "1 detector frames were lost, the first at position 5");
+    expect_refusal(in_folder("b.mib"), "1 of 9 patterns were lost, the first at position 5");
+    expect_frames("b.mib", 9, (const int[]){0, 1, 2, 3, 4, 4, 5, 6, 7}, 1, "1 patterns were lost, the first at position 5");
     unlink(in_folder("b.hdr"));
     expect_shape("b.mib", (ps_reader_options){.scan_rows = 2, .scan_columns = 4}, 2, 4, NULL);
     write_numbered("b.mib", 5, (const long long[]){999997, 999998, 999999, 0, 1}); /* six digits are full */
@@ -230,13 +231,13 @@ static void test_numbers_that_begin_again(void **unused) {
 static void test_numbers_in_disorder(void **unused) {
     (void)unused;
     write_numbered("x.mib", 5, (const long long[]){1, 2, 2, 3, 4});
-    expect_refusal(in_folder("x.mib"), "detector frame 2 has the number 2 in its header, the one before it 2");
+    expect_refusal(in_folder("x.mib"), "pattern 2 has the number 2 in its header, the one before it 2");
     write_numbered("x.mib", 5, (const long long[]){1, 2, 2, 4, 5}); /* one twice, one lost: the ends fit */
-    expect_refusal(in_folder("x.mib"), "detector frame 2 has the number 2");
+    expect_refusal(in_folder("x.mib"), "pattern 2 has the number 2");
     write_numbered("x.mib", 5, (const long long[]){1, 3, 2, 4, 5});
-    expect_refusal(in_folder("x.mib"), "detector frame 2 has the number 2 in its header, the one before it 3");
+    expect_refusal(in_folder("x.mib"), "pattern 2 has the number 2 in its header, the one before it 3");
     write_numbered("x.mib", 5, (const long long[]){5, 4, 3, 2, 1});
-    expect_refusal(in_folder("x.mib"), "detector frame 1 has the number 4");
+    expect_refusal(in_folder("x.mib"), "pattern 1 has the number 4");
 }
 
 /* Too many frames to look at each of them when the file is opened. */
@@ -246,12 +247,12 @@ static void test_long_recording(void **unused) {
     long long *numbers = malloc(N * sizeof *numbers);
     for (int i = 0; i < N; i++) numbers[i] = i + 1 + (i >= 1234 ? 2 : 0) + (i >= 4999 ? 1 : 0);
     write_numbered("n.mib", N, numbers);
-    expect_refusal(in_folder("n.mib"), "3 of 5003 detector frames were lost, the first at position 1234");
+    expect_refusal(in_folder("n.mib"), "3 of 5003 patterns were lost, the first at position 1234");
     for (int i = 0; i < N; i++) numbers[i] = i + 1;
     numbers[1000] = 1002, numbers[1001] = 1001; /* two changed places: the ends tell nothing */
     write_numbered("n.mib", N, numbers);
     free(numbers);
-    expect_damage(in_folder("n.mib"), "detector frame 1000 has the number 1002 in its header, expected 1001");
+    expect_damage(in_folder("n.mib"), "pattern 1000 has the number 1002 in its header, expected 1001");
 }
 
 static void refuse_header(const char *header, const char *text) {
@@ -271,7 +272,7 @@ static void test_bad_headers(void **unused) {
     refuse_header("MQ1,000001,00384,01,-256,0256,U08,   1x1,01,", "how many chips, columns and rows");
     refuse_header("MQ1,000001,00384,01,0256,9999999999999999999,U08,   1x1,01,", "how many chips, columns and rows");
     refuse_header("MQ1,", "does not say its length");
-    refuse_header("MQ1,000001,00384,01,0256,0256,U08,   1x1,01,", "ends inside detector frame 0");
+    refuse_header("MQ1,000001,00384,01,0256,0256,U08,   1x1,01,", "ends inside pattern 0");
 }
 
 static void test_damage(void **unused) {
@@ -281,12 +282,12 @@ static void test_damage(void **unused) {
     fseek(file, 3 * (HEADER + 64), SEEK_SET);
     fputc('X', file);
     fclose(file);
-    expect_refusal(in_folder("x.mib"), "detector frame 3 at byte 1344: no MIB header");
+    expect_refusal(in_folder("x.mib"), "pattern 3 at byte 1344: no MIB header");
     write_frames(in_folder("x.mib"), 1, 8, 8, PS_U8, "U08", "1x1", 6);
     file = fopen(in_folder("x.mib"), "ab");
     fclose(file);
     assert_int_equal(truncate(in_folder("x.mib"), HEADER + 60), 0);
-    expect_refusal(in_folder("x.mib"), "ends inside detector frame 0 (444 bytes, frames of 448 bytes: 4 are missing)");
+    expect_refusal(in_folder("x.mib"), "ends inside pattern 0 (444 bytes, patterns of 448 bytes: 4 are missing)");
 }
 
 /* Headers that change in mid-file: another shape of the same size. */
@@ -300,7 +301,7 @@ static void test_changing_frames(void **unused) {
     fclose(a), fclose(b);
     write_file(in_folder("ab.mib"), bytes, 2 * (HEADER + 64));
     free(bytes);
-    expect_damage(in_folder("ab.mib"), "detector frame 1 at byte 448: 4 x 16 uint8, but the first frame is 8 x 8 uint8");
+    expect_damage(in_folder("ab.mib"), "pattern 1 at byte 448: 4 x 16 uint8, but the first pattern is 8 x 8 uint8");
 }
 
 static void test_ended_early(void **unused) {

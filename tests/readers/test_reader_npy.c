@@ -1,5 +1,6 @@
 /* NumPy arrays: every type, both orders and byte orders, header versions; headers that lie. */
 #include "input/formats/npy_header.h"
+#include "input/scan_shape.h"
 #include "recordings.h"
 
 typedef struct {

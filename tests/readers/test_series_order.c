@@ -1,6 +1,7 @@
 /* Order of time, gaps between numbers, and times in their spellings. */
 #include <math.h>
 
+#include "input/iso_time.h"
 #include "input/series.h"
 #include "recordings.h"
 

@@ -1,5 +1,6 @@
 # A real Slurm for the tests, sourced by each of them: munged, slurmctld and one or two slurmd, all inside one temporary folder,
-# on free ports, without touching the system's own configuration. It goes away with the shell that started it.
+# on free ports, without touching the system's own configuration. It goes away with the shell that started it. Several may run at once:
+# job ids come from the port, for MPI names its shared memory after the node and the job.
 #   cluster_start 1|2   nodes of 2 cores and 2 make-believe GPUs each; two nodes live in UTS namespaces with host names of their own
 #   $cluster_dir        the folder; $cluster_dir/work is for the test
 # shellcheck shell=bash
@@ -22,10 +23,10 @@ cluster_require() {
 
 cluster_port_is_taken() { awk '{print $2}' /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -qi ":$(printf %04x "$1")$"; }
 
-# Prints a port p such that p ... p+2 (controller, two nodes) are free.
+# Prints a port p such that p ... p+2 (controller, two nodes) are free; they are taken while the lock of cluster_start is held.
 cluster_find_ports() {
     local port
-    port=$((20000 + RANDOM % 10000))
+    port=$((10000 + RANDOM % 20000))
     while cluster_port_is_taken "$port" || cluster_port_is_taken $((port + 1)) || cluster_port_is_taken $((port + 2)); do
         port=$((port + 3))
     done
@@ -39,6 +40,7 @@ cluster_write_configuration() {
 ClusterName=ptyseries_test
 SlurmctldHost=$host(127.0.0.1)
 SlurmctldPort=$port
+FirstJobId=$((port * 100))
 SlurmdPort=$((port + 1))
 SlurmUser=root
 SlurmdUser=root
@@ -108,11 +110,14 @@ cluster_start() {
     export SLURM_CONF=$cluster_dir/slurm.conf
     trap cluster_stop EXIT
     trap 'exit 143' TERM INT HUP
+    exec {cluster_lock}>"${TMPDIR:-/tmp}/ptyseries-slurm.lock"
+    flock "$cluster_lock"
     cluster_write_configuration "$1" "$(cluster_find_ports)"
     cluster_start_munge
     slurmctld -f "$SLURM_CONF"
     cluster_start_nodes "$1"
     cluster_wait_idle "$1"
+    flock --unlock "$cluster_lock" # the daemons have inherited the descriptor
 }
 
 cluster_show_logs() { tail -n 30 "$cluster_dir"/log/slurm*.log >&2 || true; }

@@ -8,7 +8,7 @@ cluster_start 2
 cd "$cluster_dir/work"
 series one 16
 series two 16
-slow_down 5000
+slow_down 15000
 array=$(submit --template array one/job.json two/job.json)
 wait_until 120 some_frames_are_done one/out.h5
 wait_until 120 some_frames_are_done two/out.h5

@@ -16,12 +16,14 @@ ranks() {
 }
 
 run_with() {
-    local job
+    local job victim
     rm -f out.h5
-    slow_down 5000
+    slow_down 15000
     job=$(submit --launcher "$1" --template cpu --ranks-per-node 2 job.json)
     wait_until 120 some_frames_are_done out.h5
-    kill -KILL "$(ranks | tail -n 1)"
+    victim=$(ranks | tail -n 1)
+    [ -n "$victim" ] || fail "the run ended before a rank could be killed"
+    kill -KILL "$victim"
     ends_as FAILED 120 "$job"
     speed_up
     job=$(sbatch --parsable job.sbatch)

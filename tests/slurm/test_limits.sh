@@ -21,7 +21,7 @@ EOF
 cancelled() {
     local job
     rm -f out.h5
-    slow_down 5000
+    slow_down 15000
     job=$(submit --launcher "$1" --template cpu --ranks-per-node 2 job.json)
     wait_until 120 some_frames_are_done out.h5
     scancel "$job"

@@ -13,7 +13,7 @@ lose_node() { scontrol update nodename=n2 state=down reason=test; }
 run_with() {
     local job
     rm -f out.h5
-    slow_down 5000
+    slow_down 15000
     job=$(submit --launcher "$1" --template gpu_nodes --nodes 2 --ranks-per-node 2 job.json)
     wait_until 120 some_frames_are_done out.h5
     "$2" "$job"

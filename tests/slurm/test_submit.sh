@@ -19,12 +19,14 @@ submit=$PTYSERIES_HOME/slurm/submit.sh
 
 expect 0 "#SBATCH --ntasks-per-node=3" "$submit" --dry-run job.json # three frames, no fourth rank
 expect 0 "#SBATCH --gpus-per-node=3" "$submit" --dry-run --template gpu_node job.json
-expect 0 "#SBATCH --nodes=2" "$submit" --dry-run --nodes 2 --template gpu_nodes job.json
-expect 0 "#SBATCH --partition=long" "$submit" --dry-run --partition long job.json
-expect 0 "#SBATCH --constraint=a100" "$submit" --dry-run --sbatch --constraint=a100 job.json
-expect 0 "#SBATCH --signal=B:USR1@60" "$submit" --dry-run --warn 60 job.json
-expect 0 "LAUNCHER=mpirun" "$submit" --dry-run --launcher mpirun job.json
-expect 0 "JOB=$(realpath job.json)" "$submit" --dry-run job.json
+submit_for=("$submit" --time 7 --dry-run) # measures nothing
+expect 0 "#SBATCH --time=7" "${submit_for[@]}" job.json
+expect 0 "#SBATCH --nodes=2" "${submit_for[@]}" --nodes 2 --template gpu_nodes job.json
+expect 0 "#SBATCH --partition=long" "${submit_for[@]}" --partition long job.json
+expect 0 "#SBATCH --constraint=a100" "${submit_for[@]}" --sbatch --constraint=a100 job.json
+expect 0 "#SBATCH --signal=B:USR1@60" "${submit_for[@]}" --warn 60 job.json
+expect 0 "LAUNCHER=mpirun" "${submit_for[@]}" --launcher mpirun job.json
+expect 0 "JOB=$(realpath job.json)" "${submit_for[@]}" job.json
 [ ! -e job.sbatch ] || fail "a dry run wrote a script"
 
 expect 2 "say --yes" "$submit" job.json

@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Slurm warns the job before its time limit: it ends with 75, goes back into the queue by itself, and the second run completes it.
+# Slurm warns the job before its time limit: it ends with 75, goes back into the queue by itself, and a later run completes it: the second
+# one, or one after that. For Slurm looks at time limits every half a minute and warns half a minute early, so with these short ones a run
+# that is at work when it looks is warned, however long it has run.
 set -euo pipefail
 source "$(dirname "$0")/cluster.sh"
 source "$(dirname "$0")/jobs.sh"
@@ -16,7 +18,7 @@ run_with() {
     ends_as COMPLETED 120 "$job"
     log=ptyseries.$job.log
     grep -q "restart 0\] exit status 75" "$log" || fail "the first run did not end with 75"
-    grep -q "restart 1\] exit status 0" "$log" || fail "the second run did not complete"
+    grep -q "restart [1-9][0-9]*\] exit status 0" "$log" || fail "no later run completed"
     same reference.h5 out.h5
 }
 

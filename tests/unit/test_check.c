@@ -177,7 +177,7 @@ static void counting_memory_is_estimated(void **state) {
     char text[16384];
     write_file("histogram.json", histogram_text, sizeof histogram_text - 1);
     assert_int_equal(check_job("histogram.json", "", text), 0);
-    assert_says(text, "97.7 MiB per rank for counters, up to 2 MiB for detector frames");
+    assert_says(text, "97.7 MiB per rank for counters, up to 2 MiB for patterns");
     assert_says(text, "16 of 16 rows at once; budget not given");
     assert_int_equal(check_job("histogram.json", "--json", text), 0);
     cJSON *report = cJSON_Parse(text);

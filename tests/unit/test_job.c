@@ -12,7 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "job/job.h"
+#include "method_named.h"
+#include "tasks/histogram/entry.h"
+#include "tasks/simulate/entry.h"
+#include "tasks/tasks.h"
 
 #define SERIES "\"series\":{\"files\":[\"a_*_master.h5\"]}"
 #define OPTICS                                                                                                        \
@@ -29,17 +32,24 @@
 
 static void accept_with(const char *text, const char *setting, ps_job *job) {
     ps_error error = {0};
-    if (ps_job_parse(text, "/base", &setting, setting ? 1 : 0, job, &error) != PS_OK) fail_msg("%s", error.text);
+    if (ps_job_parse(ps_task_job_kinds(), text, "/base", &setting, setting ? 1 : 0, job, &error) != PS_OK) fail_msg("%s", error.text);
 }
 
 static void accept(const char *text, ps_job *job) {
     accept_with(text, NULL, job);
 }
 
+static const ps_method_settings *method(ps_job *job, const char *name) {
+    const ps_method_settings *settings = method_named(&job->methods, name);
+    assert_non_null(settings);
+    return settings;
+}
+
 static void assert_refused_with(const char *text, const char *setting, const char *first, const char *second) {
     ps_job job;
     ps_error error = {0};
-    if (ps_job_parse(text, "/base", &setting, setting ? 1 : 0, &job, &error) != PS_E_JOB) fail_msg("accepted: %s", text);
+    if (ps_job_parse(ps_task_job_kinds(), text, "/base", &setting, setting ? 1 : 0, &job, &error) != PS_E_JOB)
+        fail_msg("accepted: %s", text);
     if (!strstr(error.text, first) || !strstr(error.text, second)) fail_msg("'%s' lacks '%s' or '%s'", error.text, first, second);
     assert_null(job.json);
 }
@@ -67,7 +77,7 @@ static void refused_bytes(const char *text, size_t bytes, const char *expected) 
     int descriptor = mkstemp(path);
     assert_int_equal(write(descriptor, text, bytes), bytes);
     close(descriptor);
-    if (ps_job_load(path, NULL, 0, &job, &error) != PS_E_JOB) fail_msg("accepted what is '%s'", expected);
+    if (ps_job_load(ps_task_job_kinds(), path, NULL, 0, &job, &error) != PS_E_JOB) fail_msg("accepted what is '%s'", expected);
     if (!strstr(error.text, expected)) fail_msg("'%s' lacks '%s'", error.text, expected);
     unlink(path);
 }
@@ -125,7 +135,7 @@ static void defaults_are_as_documented(void **state) {
     (void)state;
     ps_job job;
     accept(JOB(""), &job);
-    assert_int_equal(job.task, PS_TASK_RECONSTRUCT);
+    assert_string_equal(job.kind->name, "reconstruct");
     assert_int_equal(job.series.first, 0);
     assert_int_equal(job.series.count, -1);
     assert_int_equal(job.series.stride, 1);
@@ -141,9 +151,10 @@ static void defaults_are_as_documented(void **state) {
     assert_true(job.memory_budget_GiB == 0.0);
     assert_int_equal(job.n_threads, 0);
     assert_false(job.mirrored_probe);
-    assert_true(job.ssb_enabled && !job.phase.enabled && !job.complex_.enabled);
-    assert_int_equal(job.ssb_estimator, PS_SSB_WAVE);
-    assert_true(isinf(job.phase.smoothness_inv_A) && isinf(job.complex_.smoothness_inv_A));
+    assert_int_equal(job.methods.n, 1);
+    assert_string_equal(job.methods.items[0].method->name, "ssb");
+    assert_int_equal(job.methods.items[0].choice, PS_SSB_WAVE);
+    assert_true(isinf(job.methods.items[0].smoothness_inv_A));
     assert_string_equal(job.output_file, "/base/out.h5");
     assert_int_equal(job.optics.source, PS_OPTICS_INLINE);
     ps_job_free(&job);
@@ -177,12 +188,12 @@ static void every_entry_is_read(void **state) {
     assert_int_equal(job.upsampling, 4);
     assert_int_equal(job.weights, PS_WEIGHTS_POISSON);
     assert_true(job.mirrored_probe);
-    assert_int_equal(job.ssb_estimator, PS_SSB_PHASE);
-    assert_int_equal(job.phase.n_strengths, 2);
-    assert_true(job.phase.strengths[0].phase == 0.03 && job.phase.smoothness_inv_A == 1.5);
-    assert_true(job.complex_.strengths[0].amplitude == 0.3 && job.complex_.strengths[0].phase == 0.1);
-    assert_true(job.complex_.strengths[1].amplitude == 2.0 && job.complex_.strengths[1].phase == 2.0);
-    assert_true(isinf(job.complex_.smoothness_inv_A));
+    assert_int_equal(method(&job, "ssb")->choice, PS_SSB_PHASE);
+    assert_int_equal(method(&job, "phase")->n_strengths, 2);
+    assert_true(method(&job, "phase")->strengths[0].phase == 0.03 && method(&job, "phase")->smoothness_inv_A == 1.5);
+    assert_true(method(&job, "complex")->strengths[0].amplitude == 0.3 && method(&job, "complex")->strengths[0].phase == 0.1);
+    assert_true(method(&job, "complex")->strengths[1].amplitude == 2.0 && method(&job, "complex")->strengths[1].phase == 2.0);
+    assert_true(isinf(method(&job, "complex")->smoothness_inv_A));
     assert_string_equal(job.output_file, "/abs/out.h5");
     assert_string_equal(job.backend, "cuda:1");
     assert_true(job.memory_budget_GiB == 2.5);
@@ -194,10 +205,10 @@ static void strengths_come_in_three_forms(void **state) {
     (void)state;
     ps_job job;
     accept(METHODS("{\"phase\":{\"strength\":0.1},\"complex\":{\"strength\":\"auto\"}}"), &job);
-    assert_int_equal(job.phase.n_strengths, 1);
-    assert_false(job.phase.automatic);
-    assert_true(job.complex_.automatic);
-    assert_int_equal(job.complex_.n_strengths, 1);
+    assert_int_equal(method(&job, "phase")->n_strengths, 1);
+    assert_false(method(&job, "phase")->automatic);
+    assert_true(method(&job, "complex")->automatic);
+    assert_int_equal(method(&job, "complex")->n_strengths, 1);
     ps_job_free(&job);
     assert_refused(METHODS("{\"phase\":{\"strength\":0}}"), "/methods/phase/strength: found 0", "above 0");
     assert_refused(METHODS("{\"phase\":{\"strength\":[0.1,-1]}}"), "/methods/phase/strength/1: found -1", "above 0");
@@ -248,7 +259,7 @@ static void settings_override(void **state) {
     (void)state;
     ps_job job;
     accept_with(JOB(""), "methods.phase.strength=[0.1,0.2]", &job);
-    assert_int_equal(job.phase.n_strengths, 2);
+    assert_int_equal(method(&job, "phase")->n_strengths, 2);
     assert_non_null(strstr(job.effective_text, "[0.1,0.2]"));
     assert_null(strstr(job.text, "[0.1,0.2]"));
     ps_job_free(&job);
@@ -277,19 +288,19 @@ static void simulate_jobs_are_read(void **state) {
     (void)state;
     ps_job job;
     accept(SIMULATE(""), &job);
-    assert_int_equal(job.simulate.n_frames, 1);
-    assert_int_equal(job.simulate.seed, 1);
-    assert_int_equal(job.simulate.detector_columns, 11);
-    assert_string_equal(job.simulate.object, "crystal");
-    assert_int_equal(job.simulate.dtype, PS_U16);
-    assert_true(job.simulate.lattice_A == 3.9 && job.simulate.dose_per_position == 0.0);
-    assert_string_equal(job.simulate.output_master, "/base/s_{frame}_master.h5");
+    assert_int_equal(ps_simulate_entry(&job)->n_frames, 1);
+    assert_int_equal(ps_simulate_entry(&job)->seed, 1);
+    assert_int_equal(ps_simulate_entry(&job)->detector_columns, 11);
+    assert_string_equal(ps_simulate_entry(&job)->object, "crystal");
+    assert_int_equal(ps_simulate_entry(&job)->dtype, PS_U16);
+    assert_true(ps_simulate_entry(&job)->lattice_A == 3.9 && ps_simulate_entry(&job)->dose_per_position == 0.0);
+    assert_string_equal(ps_simulate_entry(&job)->output_master, "/base/s_{frame}_master.h5");
     ps_job_free(&job);
     accept(SIMULATE(",\"seed\":7,\"frames\":3,\"object\":\"random\",\"object_upsampling\":2,\"lattice_A\":4,\"lattice_rotation_deg\":3,"
                     "\"atom_sigma_A\":0.5,\"vacancies\":2,\"phase_rad\":0.2,\"log_amplitude\":0.01,\"dose_per_position\":500,"
                     "\"drift_A\":[1,-1],\"defocus_step_A\":20,\"moving_defect\":true,\"dtype\":\"uint8\",\"positions_per_file\":100"),
            &job);
-    const ps_job_simulate *simulate = &job.simulate;
+    const ps_job_simulate *simulate = ps_simulate_entry(&job);
     assert_true(simulate->seed == 7 && simulate->n_frames == 3 && simulate->object_upsampling == 2 && simulate->n_vacancies == 2);
     assert_true(simulate->drift_A[1] == -1 && simulate->defocus_step_A == 20 && simulate->moving_defect && simulate->dtype == PS_U8);
     assert_true(simulate->phase_rad == 0.2 && simulate->log_amplitude == 0.01 && simulate->frames_per_file == 100);
@@ -305,19 +316,21 @@ static void histogram_jobs_are_read(void **state) {
     (void)state;
     ps_job job;
     accept(HISTOGRAM(",\"centre\":\"median\""), &job);
-    assert_int_equal(job.histogram.n_bins, 10);
-    assert_true(!job.histogram.automatic_range && job.histogram.range[1] == 5);
-    assert_int_equal(job.histogram.centre, PS_CENTRE_MEDIAN);
+    assert_int_equal(ps_histogram_entry(&job)->n_bins, 10);
+    assert_true(!ps_histogram_entry(&job)->automatic_range && ps_histogram_entry(&job)->range[1] == 5);
+    assert_int_equal(ps_histogram_entry(&job)->centre, PS_CENTRE_MEDIAN);
     ps_job_free(&job);
     accept_with(HISTOGRAM(",\"centre\":\"p.npy\""), "histogram.range=auto", &job);
-    assert_true(job.histogram.automatic_range);
-    assert_int_equal(job.histogram.centre, PS_CENTRE_FILE);
-    assert_string_equal(job.histogram.centre_file, "/base/p.npy");
+    assert_true(ps_histogram_entry(&job)->automatic_range);
+    assert_int_equal(ps_histogram_entry(&job)->centre, PS_CENTRE_FILE);
+    assert_string_equal(ps_histogram_entry(&job)->centre_file, "/base/p.npy");
     ps_job_free(&job);
     accept(HISTOGRAM(",\"region\":{\"rows\":[2,8],\"columns\":[0,5]},\"saturation\":99,\"masks\":{\"noisy_ratio\":3}"), &job);
-    assert_true(job.histogram.rows[0] == 2 && job.histogram.rows[1] == 8 && job.histogram.columns[1] == 5);
-    assert_true(job.histogram.saturation == 99 && job.histogram.noisy_ratio == 3 && job.histogram.hot_sigma == 8);
-    assert_true(job.histogram.stride == 1 && job.histogram.sample == 256);
+    assert_true(ps_histogram_entry(&job)->rows[0] == 2 && ps_histogram_entry(&job)->rows[1] == 8 &&
+                ps_histogram_entry(&job)->columns[1] == 5);
+    assert_true(ps_histogram_entry(&job)->saturation == 99 && ps_histogram_entry(&job)->noisy_ratio == 3 &&
+                ps_histogram_entry(&job)->hot_sigma == 8);
+    assert_true(ps_histogram_entry(&job)->stride == 1 && ps_histogram_entry(&job)->sample == 256);
     ps_job_free(&job);
     assert_refused_with(HISTOGRAM(""), "histogram.region={\"rows\":[3,3],\"columns\":[0,1]}", "/histogram/region/rows", "first below end");
     assert_refused_with(HISTOGRAM(""), "histogram.masks={\"hot\":1}", "/histogram/masks/hot", "hot_sigma");
@@ -335,13 +348,13 @@ static void files_are_read_and_missing_ones_named(void **state) {
     close(file);
     ps_job job;
     ps_error error = {0};
-    assert_int_equal(ps_job_load(path, NULL, 0, &job, &error), PS_OK);
+    assert_int_equal(ps_job_load(ps_task_job_kinds(), path, NULL, 0, &job, &error), PS_OK);
     assert_string_equal(job.path, path);
     assert_string_equal(job.base_directory, "/tmp");
     assert_string_equal(job.output_file, "/tmp/out.h5");
     ps_job_free(&job);
     unlink(path);
-    assert_int_equal(ps_job_load(path, NULL, 0, &job, &error), PS_E_JOB);
+    assert_int_equal(ps_job_load(ps_task_job_kinds(), path, NULL, 0, &job, &error), PS_E_JOB);
     assert_non_null(strstr(error.text, path));
 }
 

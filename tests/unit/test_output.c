@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "method_named.h"
 #include "output_fixture.h"
 #include "store/fingerprint.h"
 #include "store/info.h"
@@ -179,17 +180,19 @@ static void an_automatic_strength_has_a_curve(void **state) {
     (void)state;
     ps_error error = {0};
     ps_view view;
-    f.job.phase.automatic = true;
-    f.job.phase.n_strengths = 1;
+    method_named(&f.job.methods, "phase")->automatic = true;
+    method_named(&f.job.methods, "phase")->n_strengths = 1;
     create();
     ps_output *output = open_output();
     must(write_frame(output, 1, &error), &error);
     close_output(output);
     must(ps_view_open(path, &view, &error), &error);
-    assert_true(view.methods[PS_VIEW_PHASE].automatic);
-    assert_int_equal(view.methods[PS_VIEW_PHASE].n_strengths, 1);
-    assert_int_equal(view.methods[PS_VIEW_PHASE].n_curve, FIXTURE_CURVE);
-    assert_false(view.methods[PS_VIEW_COMPLEX].automatic);
+    assert_string_equal(view.methods[0].method->name, "phase");
+    assert_string_equal(view.methods[1].method->name, "complex");
+    assert_true(view.methods[0].automatic);
+    assert_int_equal(view.methods[0].n_strengths, 1);
+    assert_int_equal(view.methods[0].n_curve, FIXTURE_CURVE);
+    assert_false(view.methods[1].automatic);
     double gcv[4 * FIXTURE_CURVE], chosen[4];
     must(ps_view_numbers(&view, "phase/gcv", 4 * FIXTURE_CURVE, gcv, &error), &error);
     must(ps_view_numbers(&view, "phase/chosen_strength", 4, chosen, &error), &error);
@@ -226,7 +229,9 @@ static void results_match_the_file(void **state) {
     create();
     ps_output *output = open_output();
     fixture_result_init(&r, &f, 0);
-    r.result.ssb_phase = NULL;
+    ps_method_set fewer = f.job.methods;
+    fewer.n--;
+    r.methods.set = &fewer;
     assert_int_equal(ps_output_write_frame(output, 0, &r.result, &error), PS_E_INTERNAL);
     assert_non_null(strstr(error.text, "ssb/phase was not computed"));
     ps_error_clear(&error);
@@ -322,6 +327,13 @@ static void flip_byte(uint64_t offset) {
     fclose(file);
 }
 
+static const ps_rows *results_named(const ps_output *output, const char *name) {
+    for (int i = 0; i < output->n_results; i++)
+        if (strcmp(output->places[i].name, name) == 0) return &output->results[i];
+    fail_msg("no place for %s", name);
+    return NULL;
+}
+
 static void a_damaged_frame_is_done_again(void **state) {
     (void)state;
     ps_error error = {0};
@@ -329,7 +341,8 @@ static void a_damaged_frame_is_done_again(void **state) {
     create();
     ps_output *output = open_output();
     for (int64_t frame = 0; frame < 4; frame++) must(write_frame(output, frame, &error), &error);
-    uint64_t offset = output->results[PS_RESULT_SSB].offset + 2 * output->results[PS_RESULT_SSB].row_bytes + 5;
+    const ps_rows *rows = results_named(output, "ssb/phase");
+    uint64_t offset = rows->offset + 2 * rows->row_bytes + 5;
     close_output(output);
     flip_byte(offset);
     must(ps_output_resume_report(path, &f.spec, false, &report, &error), &error);
@@ -365,7 +378,7 @@ static void other_science_is_refused_with_differences(void **state) {
     ps_error error = {0};
     create();
     char *before = text_at("signature");
-    f.phase_strengths[1].phase = 0.25;
+    method_named(&f.job.methods, "phase")->strengths[1].phase = 0.25;
     f.files[2][1].samples++;
     f.optics[1].used = "{\"voltage_V\":200000}";
     assert_int_equal(ps_output_resume(path, &f.spec, false, &error), PS_E_ARGUMENT);

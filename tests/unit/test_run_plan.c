@@ -14,6 +14,7 @@
 
 #include "core/text.h"
 #include "plan/plan.h"
+#include "tasks/tasks.h"
 
 static char directory[] = "/tmp/ptyseries_prologue_XXXXXX";
 
@@ -92,7 +93,7 @@ static int remove_recordings(void **state) {
 
 static ps_code build(const char *text, const char *setting, ps_job *job, ps_run_plan *plan, ps_error *error) {
     ps_error problem = {0};
-    if (ps_job_parse(text, directory, &setting, setting ? 1 : 0, job, &problem) != PS_OK) fail_msg("%s", problem.text);
+    if (ps_job_parse(ps_task_job_kinds(), text, directory, &setting, setting ? 1 : 0, job, &problem) != PS_OK) fail_msg("%s", problem.text);
     return ps_run_plan_build(job, plan, error);
 }
 
@@ -147,7 +148,7 @@ static void one_optics_is_one_group(void **state) {
     assert_non_null(plan.groups[0].plan.desc.frequencies);
     ps_run_group_close(&plan, 0);
     assert_null(plan.groups[0].plan.desc.frequencies);
-    assert_int_equal(ps_job_methods(&job), PS_METHOD_PHASE);
+    assert_int_equal(ps_method_set_bits(&job.methods), PS_METHOD_PHASE);
     release(&job, &plan);
 }
 

@@ -16,6 +16,7 @@
 
 #include "job/job.h"
 #include "optics/optics_json.h"
+#include "tasks/tasks.h"
 
 #define OPTICS                                                                                                                             \
     "{\"comment\":\"c\",\"voltage_V\":300000,\"semiangle_mrad\":20,\"scan_step_A\":[0.4,0.5],\"detector_pitch_mrad\":[1,2],"               \
@@ -38,7 +39,8 @@ static const char *const full_jobs[] = {
     "npy\"}},"
     "\"optics\":" OPTICS ",\"upsampling\":4,\"weights\":\"poisson\",\"probe_form\":\"published\","
     "\"methods\":{\"ssb\":{\"estimator\":\"phase\"},\"phase\":{\"strength\":[0.03,1],\"smoothness_inv_A\":1.5},"
-    "\"complex\":{\"strength\":[{\"amplitude\":0.3,\"phase\":0.1},2],\"smoothness_inv_A\":null}},\"output\":{\"file\":\"/abs/out.h5\"},"
+    "\"complex\":{\"strength\":[{\"amplitude\":0.3,\"phase\":0.1},2],\"smoothness_inv_A\":null},\"mf\":{}},\"output\":{\"file\":\"/abs/"
+    "out.h5\"},"
     "\"compute\":{\"backend\":\"cuda:1\",\"precision\":\"fast\",\"memory_budget_GiB\":2.5,\"threads\":3}}",
     "{\"task\":\"reconstruct\",\"series\":{\"files\":\"a\"},\"optics\":{\"per_frame\":\"f/{stem}.json\"},"
     "\"methods\":{\"complex\":{\"strength\":\"auto\"}},\"output\":{\"file\":\"o.h5\"},\"compute\":{\"precision\":\"reference\"}}",
@@ -71,7 +73,7 @@ static void judge(const cJSON *document, FILE *verdicts) {
     char *text = cJSON_PrintUnformatted(document);
     ps_job job;
     ps_error error = {0};
-    ps_code code = ps_job_parse(text, "/base", NULL, 0, &job, &error);
+    ps_code code = ps_job_parse(ps_task_job_kinds(), text, "/base", NULL, 0, &job, &error);
     assert_true(code == PS_OK || code == PS_E_JOB);
     cJSON *message = code == PS_OK ? cJSON_CreateNull() : cJSON_CreateString(error.text);
     char *refused = cJSON_PrintUnformatted(message);
@@ -170,7 +172,7 @@ static void full_jobs_are_valid(void **state) {
     for (int i = 0; i < N_JOBS; i++) {
         ps_job job;
         ps_error error = {0};
-        if (ps_job_parse(full_jobs[i], "/base", NULL, 0, &job, &error) != PS_OK) fail_msg("%s", error.text);
+        if (ps_job_parse(ps_task_job_kinds(), full_jobs[i], "/base", NULL, 0, &job, &error) != PS_OK) fail_msg("%s", error.text);
         ps_job_free(&job);
     }
 }
@@ -194,7 +196,7 @@ static void shipped_jobs_are_valid(void **state) {
     for (size_t i = 0; i < found.gl_pathc; i++) {
         ps_job job;
         ps_error error = {0};
-        if (ps_job_load(found.gl_pathv[i], NULL, 0, &job, &error) != PS_OK) fail_msg("%s", error.text);
+        if (ps_job_load(ps_task_job_kinds(), found.gl_pathv[i], NULL, 0, &job, &error) != PS_OK) fail_msg("%s", error.text);
         ps_job_free(&job);
     }
     globfree(&found);

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "input/name_list.h"
 #include "input/series.h"
 
 static char folder[] = "/tmp/ptyseries-series-XXXXXX";

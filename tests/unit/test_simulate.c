@@ -15,11 +15,13 @@
 #include <cmocka.h>
 
 #include "core/text.h"
+#include "input/open.h"
 #include "input/reader.h"
 #include "optics/optics_json.h"
+#include "tasks/simulate/run.h"
 #include "tasks/simulate/setup.h"
-#include "tasks/simulate/simulate.h"
 #include "tasks/simulate/transpose.h"
+#include "tasks/tasks.h"
 
 static const ps_cluster cluster = {.n_ranks = 1}; /* one process, which needs no MPI */
 static const ps_run_options afresh = {0}, overwriting = {.overwrite = true}, resuming = {.resume = true};
@@ -284,7 +286,7 @@ static const char job_text[] =
 /* Parses the job above with settings ("path.to.key=value", NULL: none). */
 static void parse(const char *const *settings, int64_t n, ps_job *job) {
     ps_error error = {0};
-    if (ps_job_parse(job_text, folder, settings, n, job, &error) != PS_OK) fail_msg("%s", error.text);
+    if (ps_job_parse(ps_task_job_kinds(), job_text, folder, settings, n, job, &error) != PS_OK) fail_msg("%s", error.text);
 }
 
 static void check_refusal(const char *setting, const char *expected) {
@@ -292,7 +294,7 @@ static void check_refusal(const char *setting, const char *expected) {
     ps_error error = {0};
     ps_simulate_plan plan;
     parse(&setting, 1, &job);
-    assert_int_equal(ps_simulate_check(&job, UINT64_MAX, &plan, &error), PS_E_JOB);
+    assert_int_equal(ps_simulate_plan_build(&job, UINT64_MAX, &plan, &error), PS_E_JOB);
     if (!strstr(error.text, expected)) fail_msg("%s: '%s' is not in: %s", setting, expected, error.text);
     ps_error_clear(&error);
     assert_int_equal(ps_simulate(&cluster, &job, &afresh, &error), PS_E_JOB);
@@ -317,7 +319,7 @@ static void the_plan_says_what_will_be_done(void **state) {
     ps_job job;
     ps_simulate_plan plan;
     parse(NULL, 0, &job);
-    assert_int_equal(ps_simulate_check(&job, UINT64_MAX, &plan, NULL), PS_OK);
+    assert_int_equal(ps_simulate_plan_build(&job, UINT64_MAX, &plan, NULL), PS_OK);
     assert_int_equal(plan.upsampling, 3); /* 2 * 20 mrad / 0.0197 A = 2.03 1/A; 3/(2 * 0.5 A) = 3, 2/(2 * 0.5 A) = 2 is less */
     assert_int_equal(plan.object_rows, 36);
     assert_int_equal(plan.object_columns, 45);

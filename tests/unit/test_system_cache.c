@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "method/table.h"
 #include "reference_case.h"
 #include "tasks/reconstruct/system_cache.h"
 
@@ -62,8 +63,7 @@ typedef struct {
 static bench *set_up(int systems_that_fit) {
     bench *b = calloc(1, sizeof *b);
     assert_non_null(b);
-    b->job.phase.enabled = true;
-    b->job.phase.smoothness_inv_A = b->job.complex_.smoothness_inv_A = INFINITY;
+    b->job.methods = (ps_method_set){.n = 1, .items = {{.method = &ps_method_phase, .smoothness_inv_A = INFINITY}}};
     b->run = (ps_run_plan){.n_groups = 2,
                            .groups = b->groups,
                            .scan_rows = 5,

@@ -1,6 +1,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/assert.h"
+
 #include "kernels/cpu/fast/fast.h"
 
 enum { POWERS = PS_FAST_POWERS };
@@ -75,6 +77,7 @@ static void trim(ps_fast_polynomial *p) {
 }
 
 void ps_fast_alias_terms(const ps_fast_system *system, int64_t alias, ps_fast_alias *terms) {
+    PS_ASSERT(alias >= 0 && alias < system->cpu.desc.n_aliases);
     const ps_system_desc *desc = &system->cpu.desc;
     const ps_probe *probe = &desc->probe;
     double q_row = desc->q_row[alias], q_column = desc->q_column[alias], half = 0.5 * probe->thickness_A;

@@ -4,7 +4,7 @@
  * Work is spread over frequencies or pixels, never inside one sum, and sums have a fixed order: results are the same, to the last bit,
  * for any number of threads, batch of frames or memory budget.
  *
- * Pixels stand in slots that follow 4 x 4 patches of the detector. Frequencies with the same number of aliases are taken LANES
+ * Pixels are in slots that follow 4 x 4 patches of the detector. Frequencies with the same number of aliases are taken LANES
  * at a time; such a batch shares its matrices' memory, lane by lane (isa/isa.h). */
 #ifndef PS_KERNELS_CPU_FAST_FAST_H
 #define PS_KERNELS_CPU_FAST_FAST_H
@@ -98,6 +98,7 @@ size_t ps_fast_spectra_bytes(const ps_system_desc *desc); /* scratch of ps_fast_
 size_t ps_fast_reduce_bytes(const ps_system_desc *desc, int64_t n_frames); /* one thread's, without g */
 size_t ps_fast_solve_bytes(const ps_system_desc *desc, ps_methods methods);
 size_t ps_fast_ssb_bytes(const ps_system_desc *desc);
+size_t ps_fast_right_side_image_bytes(const ps_system_desc *desc);
 
 ps_code ps_fast_batches_init(ps_fast_system *system, ps_error *error);
 

@@ -2,6 +2,7 @@
 #include <fftw3.h>
 #include <string.h>
 
+#include "core/assert.h"
 #include "kernels/cpu/fast/fast.h"
 #include "kernels/cpu/fast/images.h"
 #include "kernels/cpu/memory.h"
@@ -95,6 +96,7 @@ void ps_fast_imager_release(ps_fast_imager *imager) {
 }
 
 const float *ps_fast_image(const ps_fast_imager *imager, int thread, const float *coefficients, int64_t stride) {
+    PS_ASSERT(thread >= 0 && stride > 0);
     float *memory = imager->memory + thread * imager->thread_floats, *real = memory + imager->half_floats;
     float complex *half = (float complex *)memory;
     memset(half, 0, (size_t)imager->half_floats * sizeof(float));

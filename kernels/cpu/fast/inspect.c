@@ -5,7 +5,7 @@
 #include "kernels/cpu/fast/fast.h"
 #include "kernels/cpu/memory.h"
 
-/* Which batch and lane a solved frequency stands in. */
+/* Which batch and lane a solved frequency is in. */
 static const ps_fast_batch *find_batch(const ps_fast_system *system, int64_t frequency, int *lane) {
     for (int64_t i = 0; i < system->n_batches; i++)
         for (*lane = 0; *lane < PS_FAST_LANES; ++*lane)

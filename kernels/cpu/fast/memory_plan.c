@@ -43,7 +43,9 @@ static size_t fixed_bytes(const ps_system_desc *desc, ps_methods methods) {
     size_t prepare = prepare_bytes(desc, methods),
            solve = methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX) ? ps_fast_solve_bytes(desc, methods) : 0;
     size_t ssb = methods & PS_METHOD_SSB ? ps_fast_ssb_bytes(desc) : 0, most = prepare > solve ? prepare : solve;
-    return most > ssb ? most : ssb;
+    size_t mf = methods & PS_METHOD_MF ? ps_fast_right_side_image_bytes(desc) : 0;
+    if (ssb > most) most = ssb;
+    return most > mf ? most : mf;
 }
 
 /* Scratch of a reduction but for g, and what g of one block takes. */

@@ -4,6 +4,7 @@
  * are written side by side. Without its mean, a scan's rounding errors are those of its contrast. */
 #include <omp.h>
 
+#include "core/assert.h"
 #include "kernels/cpu/fast/dft.h"
 #include "kernels/cpu/fast/fast.h"
 #include "kernels/cpu/memory.h"
@@ -46,6 +47,7 @@ static void transform_tile(const ps_cpu_frame *frame, int64_t slot, const ps_fas
 }
 
 ps_code ps_fast_spectra(const ps_cpu_frame *frame, int64_t first, int64_t n, int64_t stride, float *half, ps_error *error) {
+    PS_ASSERT(first >= 0 && first % PS_FAST_TILE == 0 && n > 0);
     const ps_fast_system *system = (const ps_fast_system *)frame->system;
     int n_threads = system->cpu.backend->n_threads;
     size_t per_thread = thread_floats(&system->cpu.desc);

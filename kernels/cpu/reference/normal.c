@@ -3,10 +3,12 @@
 #include <omp.h>
 #include <string.h>
 
+#include "core/assert.h"
 #include "kernels/cpu/memory.h"
 #include "kernels/cpu/reference/reference.h"
 
 int64_t ps_reference_dim(const ps_reference_system *system, int64_t frequency) {
+    PS_ASSERT(frequency >= 0 && frequency < system->cpu.desc.n_frequencies);
     int64_t n = system->cpu.desc.frequencies[frequency].n_aliases;
     return system->cpu.methods & PS_METHOD_COMPLEX ? 2 * n : n;
 }

@@ -1,6 +1,6 @@
 /* The plain float64 CPU path: the oracle of all tests, written to be read beside docs/physics.md.
  *
- * Matrices are column-major with Fortran's meaning of Hermitian: normal(a, b) stands at [a + b * dim]. Unknowns of the complex
+ * Matrices are column-major with Fortran's meaning of Hermitian: normal(a, b) is at [a + b * dim]. Unknowns of the complex
  * method: amplitudes of all aliases first, then phases. */
 #ifndef PS_KERNELS_CPU_REFERENCE_REFERENCE_H
 #define PS_KERNELS_CPU_REFERENCE_REFERENCE_H
@@ -21,7 +21,7 @@ typedef struct {
 
 PS_CPU_PATH(reference);
 
-/* Section 2: P(k) = A(k) exp(-i chi(k)); k in 1/Angstrom, scan frame. */
+/* Section 2: P(k) = A(k) exp(-i chi(k)); k in 1/Angstrom, in the scan's axes. */
 double ps_reference_aperture(const ps_probe *probe, double k_row, double k_column);
 double ps_reference_chi(const ps_probe *probe, double k_row, double k_column);
 double complex ps_reference_probe(const ps_probe *probe, double k_row, double k_column);
@@ -37,6 +37,8 @@ int64_t ps_reference_dim(const ps_reference_system *system, int64_t frequency); 
 ps_code ps_reference_normal(ps_reference_system *system, ps_error *error);      /* N of every frequency, and the scales */
 ps_code ps_reference_eigenbasis(ps_reference_system *system, ps_error *error);
 
+/* Puts x [n_aliases of f] on the fine grid, and its conjugate at -Q for a frequency that stands for both. */
+void ps_reference_place(const ps_system_desc *desc, const ps_frequency *f, const double complex *x, double complex *image);
 /* image: [fine_rows, fine_columns] complex, in place: the unnormalised inverse transform of Fourier coefficients. */
 ps_code ps_reference_image(const ps_system_desc *desc, double complex *image, ps_error *error);
 

@@ -81,16 +81,6 @@ static int solve_complex(const ps_cpu_frame *frame, int64_t frequency, const ps_
     return with_effective_dof ? form_effective_dof(dim, normal, s, &out->effective_dof) : 0;
 }
 
-/* x on the fine grid, and its conjugate at -Q for a frequency that stands for both. */
-static void place(const ps_system_desc *desc, const ps_frequency *f, const double complex *x, double complex *image) {
-    int64_t rows = ps_cpu_fine_rows(desc), columns = ps_cpu_fine_columns(desc);
-    for (int64_t a = 0; a < f->n_aliases; a++) {
-        int64_t row = desc->fine_row[f->first_alias + a], column = desc->fine_column[f->first_alias + a];
-        image[row * columns + column] = x[a];
-        if (f->multiplicity == 2) image[(rows - row) % rows * columns + (columns - column) % columns] = conj(x[a]);
-    }
-}
-
 typedef struct {
     const ps_cpu_frame *frame;
     ps_methods method;
@@ -113,8 +103,8 @@ static ps_code solve_strength(const work *w, const ps_strength *strength, ps_err
         else
             info = solve_complex(w->frame, i, strength, w->with_effective_dof, s, &w->per_frequency[i]);
         if (info != 0 && i < failed) failed = i;
-        if (w->image[0]) place(desc, f, s->x, w->image[0]);
-        if (w->image[1]) place(desc, f, s->x + (w->method == PS_METHOD_COMPLEX ? f->n_aliases : 0), w->image[1]);
+        if (w->image[0]) ps_reference_place(desc, f, s->x, w->image[0]);
+        if (w->image[1]) ps_reference_place(desc, f, s->x + (w->method == PS_METHOD_COMPLEX ? f->n_aliases : 0), w->image[1]);
     }
     if (failed < n_frequencies)
         return PS_FAIL(error, PS_E_NUMERIC, "the system of scan frequency (%d, %d) is not positive definite at strength (%g, %g)",

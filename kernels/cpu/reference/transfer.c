@@ -1,5 +1,7 @@
 #include <math.h>
 
+#include "core/assert.h"
+
 #include "kernels/cpu/reference/reference.h"
 
 static double sinc(double x) {
@@ -22,6 +24,7 @@ static void thickness_weights(const ps_probe *probe, const double k[2], const do
 
 void ps_reference_transfer(const ps_reference_system *system, int64_t alias, int64_t first, int64_t n, double complex *amplitude,
                            double complex *phase) {
+    PS_ASSERT(alias >= 0 && alias < system->cpu.desc.n_aliases && first >= 0 && first + n <= system->cpu.desc.n_active);
     const ps_system_desc *desc = &system->cpu.desc;
     const ps_probe *probe = &desc->probe;
     const double q[2] = {desc->q_row[alias], desc->q_column[alias]};

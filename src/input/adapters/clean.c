@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/assert.h"
+
 typedef struct {
     ps_reader base;
     ps_invalid_counts found;
@@ -50,6 +52,7 @@ static uint64_t integer_limit(double saturation) {
     }
 
 void ps_counts_clean(void *counts, int64_t n, ps_dtype dtype, double saturation, ps_invalid_counts *found) {
+    PS_ASSERT(n >= 0 && (counts || n == 0));
     int64_t saturated = 0, negative = 0, nonfinite = 0;
     switch (dtype) {
     case PS_U8: CLEAN_UNSIGNED(uint8_t, UINT8_MAX) break;

@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "core/assert.h"
 #include "core/byte_order.h"
 #include "core/file_read.h"
 #include "core/regular.h"
 #include "hdf5/behind.h"
+#include "hdf5/failure.h"
 #include "hdf5/util.h"
 #include "input/formats/npy_header.h"
 #include "input/preflight.h"
@@ -94,6 +96,7 @@ done:
 }
 
 ps_code ps_mask_load(const char *source, int64_t rows, int64_t columns, uint8_t *bad, ps_error *error) {
+    PS_ASSERT(rows > 0 && columns > 0);
     ps_source parts = {0};
     ps_code code = PS_OK;
     PS_TRY(ps_preflight_inspect(source, &(ps_reader_options){0}, error));

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/assert.h"
+
 int64_t ps_positions_needed(const ps_reader_options *o) {
     int64_t repeats = o->repeats > 1 ? o->repeats : 1, row = 0, all = 0;
     if (o->scan_rows <= 0 || o->scan_columns <= 0) return 0;
@@ -31,6 +33,7 @@ static ps_code read_counts(ps_reader *reader, int64_t first, int64_t n, void *co
 static const ps_reader_ops partial_ops = {.name = "partial", .close = close_reader, .read = read_counts};
 
 ps_code ps_partial_wrap(ps_reader **reader, int64_t needed, ps_error *error) {
+    PS_ASSERT(needed >= 0);
     const ps_recording *info = &(*reader)->info;
     if (info->n_positions >= needed) return PS_OK;
     ps_reader *r = calloc(1, sizeof *r);
@@ -38,7 +41,7 @@ ps_code ps_partial_wrap(ps_reader **reader, int64_t needed, ps_error *error) {
     *r = (ps_reader){.ops = &partial_ops, .info = *info, .path = (*reader)->path, .inner = *reader};
     r->info.n_positions = needed;
     r->info.n_missing += needed - info->n_positions;
-    ps_reader_note(*reader, "warning: %" PRId64 " of %" PRId64 " detector frames are missing at the end; they are filled with the last one",
+    ps_reader_note(*reader, "warning: %" PRId64 " of %" PRId64 " patterns are missing at the end; they are filled with the last one",
                    needed - info->n_positions, needed);
     *reader = r;
     return PS_OK;

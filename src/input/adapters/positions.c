@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE_BYTES = 32 << 20 }; /* of frames held at once while they are turned round or summed */
+#include "core/assert.h"
+
+enum { PIECE_BYTES = 32 << 20 }; /* of patterns held at once while they are turned round or summed */
 
 typedef struct {
     ps_reader base;
@@ -19,6 +21,7 @@ bool ps_positions_asked(const ps_reader_options *options) {
 }
 
 ps_dtype ps_positions_sum_dtype(ps_dtype dtype, int64_t repeats) {
+    PS_ASSERT(repeats >= 1);
     if (repeats <= 1) return dtype;
     switch (dtype) {
     case PS_U8: return repeats * (UINT8_MAX - 1) < UINT16_MAX ? PS_U16 : PS_U32; /* the invalid-count value is no count */
@@ -35,7 +38,7 @@ static void close_reader(ps_reader *reader) {
     free(reader);
 }
 
-/* Frame of the recording in which position (row, column) begins. */
+/* Pattern of the recording in which position (row, column) begins. */
 static int64_t first_frame(const mapped_reader *r, int64_t row, int64_t column) {
     int64_t in_time = r->serpentine && row % 2 ? r->base.info.scan_columns - 1 - column : column;
     return r->skip + (row * (r->base.info.scan_columns + r->flyback) + in_time) * r->repeats;
@@ -150,9 +153,9 @@ static ps_code does_not_fit(const ps_reader *inner, const ps_reader_options *o, 
                             ps_error *error) {
     int64_t left = inner->info.n_positions - o->skip_leading - o->skip_trailing;
     return PS_FAIL(error, PS_E_INPUT,
-                   "%s: %" PRId64 " detector frames, less %" PRId64 " leading and %" PRId64 " trailing ones, leave %" PRId64
-                   "; a scan of %" PRId64 " rows of %" PRId64 " positions and %" PRId64 " flyback positions, %" PRId64
-                   " frames each, has %" PRId64 " (or %" PRId64 " without flyback behind the last row)",
+                   "%s: %" PRId64 " patterns, less %" PRId64 " leading and %" PRId64 " trailing ones, leave %" PRId64 "; a scan of %" PRId64
+                   " rows of %" PRId64 " positions and %" PRId64 " flyback positions, %" PRId64 " patterns each, has %" PRId64
+                   " (or %" PRId64 " without flyback behind the last row)",
                    inner->path, inner->info.n_positions, o->skip_leading, o->skip_trailing, left, rows, columns, o->flyback, repeats,
                    rows * (columns + o->flyback) * repeats, (rows * (columns + o->flyback) - o->flyback) * repeats);
 }
@@ -186,7 +189,7 @@ static ps_code check_fit(const ps_reader *inner, const ps_reader_options *o, int
     return does_not_fit(inner, o, rows, columns, repeats, error);
 }
 
-/* Skipped frames that are whole rows of the file's own scan. */
+/* Skipped patterns that are whole rows of the file's own scan. */
 static bool skips_rows(const ps_reader_options *o, int64_t rows, int64_t columns) {
     if (o->skip_leading % columns != 0 || o->skip_trailing % columns != 0) return false;
     return rows - (o->skip_leading + o->skip_trailing) / columns == o->scan_rows;
@@ -235,7 +238,7 @@ static void describe(mapped_reader *r, int64_t rows, int64_t columns) {
     r->base.info.scan_rows = rows;
     r->base.info.scan_columns = columns;
     r->base.info.dtype = ps_positions_sum_dtype(r->base.inner->info.dtype, r->repeats);
-    if (r->repeats > 1) r->base.info.saturation = NAN; /* it held for single frames */
+    if (r->repeats > 1) r->base.info.saturation = NAN; /* it held for single patterns */
     r->base.path = r->base.inner->path;
 }
 
@@ -254,8 +257,8 @@ ps_code ps_positions_wrap(ps_reader **reader, const ps_reader_options *o, ps_err
     r->serpentine = o->serpentine;
     describe(r, rows, columns);
     ps_reader_note(*reader,
-                   "positions: %" PRId64 " leading and %" PRId64 " trailing frames skipped, %" PRId64
-                   " flyback positions a row left out, %" PRId64 " frames a position%s, rows %s",
+                   "positions: %" PRId64 " leading and %" PRId64 " trailing patterns skipped, %" PRId64
+                   " flyback positions a row left out, %" PRId64 " patterns a position%s, rows %s",
                    o->skip_leading, o->skip_trailing, r->flyback, r->repeats, r->repeats > 1 ? " summed" : "",
                    r->serpentine ? "serpentine" : "in one direction");
     *reader = &r->base;

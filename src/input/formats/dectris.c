@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "hdf5/failure.h"
 #include "hdf5/util.h"
 #include "input/adapters/partial.h"
 #include "input/formats/dectris_links.h"
@@ -32,11 +33,11 @@ static bool probe(const char *path, const char *dataset) {
     return found;
 }
 
-/* Data that ends before the number of frames the master promised. */
+/* Data that ends before the number of patterns the master promised. */
 static ps_code check_promise(ps_hdf5_reader *r, const ps_reader_options *options, int64_t promised, ps_error *error) {
     int64_t found = r->segments.n_positions;
     if (promised == 0 || found == promised) return PS_OK;
-    ps_reader_note(&r->base, "warning: %" PRId64 " detector frames were to be recorded, the data files hold %" PRId64, promised, found);
+    ps_reader_note(&r->base, "warning: %" PRId64 " patterns were to be recorded, the data files hold %" PRId64, promised, found);
     if (!options->allow_partial || found > promised) return PS_OK; /* the scan's shape is checked against what is there */
     return ps_segments_add_missing(&r->segments, promised - found, &r->base.info, error);
 }

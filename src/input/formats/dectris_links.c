@@ -7,6 +7,7 @@
 
 #include "core/text.h"
 #include "hdf5/behind.h"
+#include "hdf5/failure.h"
 #include "hdf5/linked_file.h"
 #include "hdf5/util.h"
 #include "input/file_list.h"
@@ -91,7 +92,7 @@ static ps_code add_external(links *l, const char *link, size_t value_bytes, ps_e
     PS_GO(read_external(l, link, value_bytes, &linked, &path, &dataset, error));
     if (!path && !l->options->allow_partial) {
         code = PS_FAIL(error, PS_E_INPUT,
-                       "%s: the data file %s (link %s/%s) is missing; it would hold detector frames from %" PRId64
+                       "%s: the data file %s (link %s/%s) is missing; it would hold patterns from %" PRId64
                        " on; series.allow_partial fills what is missing",
                        l->reader->base.path, linked, PS_DECTRIS_DATA, link, segments->n_positions);
         goto done;

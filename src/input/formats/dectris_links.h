@@ -11,7 +11,7 @@ bool ps_dectris_is_numbered(const char *link); /* "data_000001" */
 /* Adds the data of all links to reader->segments. Data files that are missing are an error, or with options->allow_partial positions
  * without data. Where the data files number their images (image_nr_low, image_nr_high) these numbers decide on the order; one that
  * contradicts what the file holds, an image in two files, or images in none are errors, the last with allow_partial positions without
- * data. promised: detector frames in all, 0: not known. Under ps_hdf5_lock. */
+ * data. promised: patterns in all, 0: not known. Under ps_hdf5_lock. */
 ps_code ps_dectris_add_data(ps_hdf5_reader *reader, hid_t master, const ps_reader_options *options, int64_t promised, ps_error *error);
 
 #endif

@@ -159,7 +159,7 @@ static ps_code take_companion_shape(ps_hdf5_reader *r, const char *path, double 
     bool sane = rows >= 1 && columns >= 1 && rows < MOST && columns < MOST && rows == floor(rows) && columns == floor(columns);
     double missing = rows * columns - (double)info->n_positions;
     if (sane && missing > 0 && r->segments.allow_partial && info->n_positions > 0) {
-        ps_reader_note(&r->base, "warning: %s says a scan of %g x %g, the data files hold %" PRId64 " detector frames", path, rows, columns,
+        ps_reader_note(&r->base, "warning: %s says a scan of %g x %g, the data files hold %" PRId64 " patterns", path, rows, columns,
                        info->n_positions);
         PS_TRY(ps_segments_add_missing(&r->segments, (int64_t)missing, info, error));
     }
@@ -169,8 +169,8 @@ static ps_code take_companion_shape(ps_hdf5_reader *r, const char *path, double 
         snprintf(info->scan_place, sizeof info->scan_place, "NumPixelsY and NumPixelsX in the microscope's file");
         return PS_OK;
     }
-    ps_reader_note(&r->base, "warning: %s says a scan of %g x %g with %g prescan pixels, which does not fit %" PRId64 " detector frames",
-                   path, rows, columns, prescan, info->n_positions);
+    ps_reader_note(&r->base, "warning: %s says a scan of %g x %g with %g prescan pixels, which does not fit %" PRId64 " patterns", path,
+                   rows, columns, prescan, info->n_positions);
     snprintf(info->scan_doubt, sizeof info->scan_doubt, "the microscope's file says a scan of %g x %g", rows, columns);
     return PS_OK;
 }

@@ -19,11 +19,11 @@ void ps_dectris_read_plan(hid_t master, ps_dectris_plan *plan);
 /* Voltage, saturation, bit depth, mask and time into reader; what is not taken is noted. */
 void ps_dectris_read_metadata(ps_hdf5_reader *reader, hid_t master);
 
-/* Scan shape and voltage from the microscope's file, NAME.h5 beside NAME_master.h5. A shape of more frames than there are is filled up with
- * positions without data where segments.allow_partial, else it is told and kept from being guessed (scan_doubt). */
+/* Scan shape and voltage from the microscope's file, NAME.h5 beside NAME_master.h5. A shape of more patterns than there are is filled up
+ * with positions without data where segments.allow_partial, else it is told and kept from being guessed (scan_doubt). */
 ps_code ps_dectris_read_companion(ps_hdf5_reader *reader, ps_error *error);
 
-/* The scan shape that the plan tells, one trigger a row, unless one is known; and whether as many frames are there as were planned. */
+/* The scan shape that the plan tells, one trigger a row, unless one is known; and whether as many patterns are there as were planned. */
 void ps_dectris_describe_scan(ps_hdf5_reader *reader, const ps_dectris_plan *plan);
 
 #endif

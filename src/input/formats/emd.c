@@ -8,6 +8,7 @@
 
 #include "core/text.h"
 #include "hdf5/behind.h"
+#include "hdf5/failure.h"
 #include "hdf5/flag.h"
 #include "hdf5/util.h"
 #include "input/formats/axis_order.h"

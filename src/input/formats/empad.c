@@ -1,6 +1,6 @@
-/* EMPAD recordings: an .xml file that names a .raw file of float32 frames, 130 x 128 of which 128 x 128 are the detector (first generation)
- * or 128 x 128 (second). The .xml or the .raw may be named. A .raw without its .xml in the same folder is read as one of the first
- * generation when the job's scan accounts for its size. */
+/* EMPAD recordings: an .xml file that names a .raw file of float32 patterns, 130 x 128 of which 128 x 128 are the detector (first
+ * generation) or 128 x 128 (second). The .xml or the .raw may be named. A .raw without its .xml in the same folder is read as one of the
+ * first generation when the job's scan accounts for its size. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -89,7 +89,7 @@ static bool is_named_raw(const char *path) {
     return dot && strcasecmp(dot, ".raw") == 0;
 }
 
-/* Whole frames of the first generation that begin with numbers a detector may give. */
+/* Whole patterns of the first generation that begin with numbers a detector may give. */
 static bool looks_like_frames(const char *path) {
     enum { LOOKED_AT = 1024 };
     static const float largest = 1e12f;
@@ -130,7 +130,7 @@ static ps_code open_raw(empad_reader *r, char *raw_path, const char *named_by, b
     int64_t frame = r->stored_rows * SIDE * (int64_t)sizeof(float);
     if (status.st_size == 0 || status.st_size % frame != 0)
         return PS_FAIL(error, PS_E_INPUT,
-                       "%s: %lld bytes are not a whole number of frames of %" PRId64 " x %d float32 (%" PRId64 " bytes): the file is cut "
+                       "%s: %lld bytes are not a whole number of patterns of %" PRId64 " x %d float32 (%" PRId64 " bytes): the file is cut "
                        "off or no EMPAD recording",
                        r->raw_path, (long long)status.st_size, r->stored_rows, SIDE, frame);
     r->base.info.n_positions = status.st_size / frame;
@@ -196,10 +196,10 @@ static ps_code open_alone(empad_reader *r, const ps_reader_options *options, ps_
     PS_TRY(open_raw(r, strdup(r->base.path), r->base.path, false, error));
     describe_frames(r);
     ps_empad_take_name(&r->base, options);
-    ps_reader_note(
-        &r->base,
-        "no XML file beside it names it: frames of %d x %d float32, of which %d x %d are the detector, as the size and the job's scan say",
-        FIRST_ROWS, SIDE, SIDE, SIDE);
+    ps_reader_note(&r->base,
+                   "no XML file beside it names it: patterns of %d x %d float32, of which %d x %d are the detector, as the size and the "
+                   "job's scan say",
+                   FIRST_ROWS, SIDE, SIDE, SIDE);
     return PS_OK;
 }
 

@@ -28,7 +28,7 @@ static void take(ps_recording *info, int64_t rows, int64_t columns, const char *
     snprintf(info->scan_place, sizeof info->scan_place, "%s", place);
 }
 
-/* The only one that fits the frames; -1: none does, -2: two do. */
+/* The only one that fits the patterns; -1: none does, -2: two do. */
 static int only_fit(const ps_reader *reader, const ps_empad_metadata *m, const ps_reader_options *options) {
     int found = -1;
     for (int i = 0; i < m->n_scans; i++)
@@ -39,7 +39,7 @@ static int only_fit(const ps_reader *reader, const ps_empad_metadata *m, const p
 static ps_code refuse(const ps_reader *reader, const ps_empad_metadata *m, const char *why, ps_error *error) {
     char list[LIST_BYTES];
     list_scans(m, list);
-    return PS_FAIL(error, PS_E_INPUT, "%s: %s: the XML file says %s, the raw file %s holds %" PRId64 " frames; give series.scan_shape",
+    return PS_FAIL(error, PS_E_INPUT, "%s: %s: the XML file says %s, the raw file %s holds %" PRId64 " patterns; give series.scan_shape",
                    reader->path, why, list, m->raw_file, reader->info.n_positions);
 }
 
@@ -51,7 +51,7 @@ static void note_choice(ps_reader *reader, const ps_empad_metadata *m, const cha
                    reader->info.scan_columns, why, list);
 }
 
-/* The name of the raw file counts when the XML file knows that scan, or the frames are as many; *taken tells. */
+/* The name of the raw file counts when the XML file knows that scan, or the patterns are as many; *taken tells. */
 static ps_code take_named(ps_reader *reader, const ps_empad_metadata *m, const ps_reader_options *options, int fit, bool *taken,
                           ps_error *error) {
     int64_t rows = 0, columns = 0;
@@ -75,7 +75,7 @@ static ps_code take_fitting(ps_reader *reader, const ps_empad_metadata *m, const
     int chosen = fit >= 0 ? fit : fit == -2 && job >= 0 ? job : 0;
     take(&reader->info, m->scans[chosen].rows, m->scans[chosen].columns, "the XML file");
     if (fit >= 0)
-        note_choice(reader, m, chosen > 0 ? "warning: " : "", "as the number of frames says");
+        note_choice(reader, m, chosen > 0 ? "warning: " : "", "as the number of patterns says");
     else
         note_choice(reader, m, "", fit == -2 ? "as the job says" : "as the XML file says first, though none fits");
     return PS_OK;
@@ -106,21 +106,21 @@ ps_code ps_empad_check_alone(const char *path, int64_t bytes, const ps_reader_op
     if (second)
         return PS_FAIL(error, PS_E_INPUT,
                        "%s: %s: its %" PRId64
-                       " bytes are the job's scan in frames of 128 x 128 float32, as an EMPAD of the second generation "
+                       " bytes are the job's scan in patterns of 128 x 128 float32, as an EMPAD of the second generation "
                        "writes them; that needs its XML file",
                        path, head, bytes);
     if (!whole)
         return PS_FAIL(error, PS_E_INPUT,
-                       "%s: %s, and %" PRId64 " bytes are no whole number of EMPAD frames of 130 x 128 float32 (%d bytes each)", path, head,
-                       bytes, PS_EMPAD_FRAME_BYTES);
+                       "%s: %s, and %" PRId64 " bytes are no whole number of EMPAD patterns of 130 x 128 float32 (%d bytes each)", path,
+                       head, bytes, PS_EMPAD_FRAME_BYTES);
     if (!given)
         return PS_FAIL(error, PS_E_INPUT,
                        "%s: %s; by its size it holds %" PRId64
-                       " EMPAD frames of 130 x 128 float32: give series.scan_shape, or its XML file",
+                       " EMPAD patterns of 130 x 128 float32: give series.scan_shape, or its XML file",
                        path, head, n);
     if (!ps_positions_fit(options, rows, columns, n))
         return PS_FAIL(error, PS_E_INPUT,
-                       "%s: %s; by its size it holds %" PRId64 " EMPAD frames of 130 x 128 float32, which the job's scan of %" PRId64
+                       "%s: %s; by its size it holds %" PRId64 " EMPAD patterns of 130 x 128 float32, which the job's scan of %" PRId64
                        " x %" PRId64 " does not account for",
                        path, head, n, rows, columns);
     return PS_OK;

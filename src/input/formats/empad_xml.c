@@ -33,7 +33,7 @@ static bool parse_pair(const char *text, double pair[2]) {
     return pair[0] > 0 && pair[1] > 0;
 }
 
-/* Paths were those of the instrument's computer: what stands behind the last "/" or "\". */
+/* Paths were those of the instrument's computer: what is behind the last "/" or "\". */
 static void take_raw_file(ps_empad_metadata *m, const char *path) {
     const char *slash = strrchr(path, '/'), *back = strrchr(path, '\\'), *last = slash > back ? slash : back;
     snprintf(m->raw_file, sizeof m->raw_file, "%s", last ? last + 1 : path);
@@ -52,7 +52,7 @@ static void add_scan(ps_empad_metadata *m, const ps_empad_scan *scan, bool acqui
     m->n_scans++;
 }
 
-/* Sizes stand in pieces: a scan is whole when the element around it ends. */
+/* Sizes are in pieces: a scan is whole when the element around it ends. */
 typedef struct {
     ps_empad_metadata *metadata;
     ps_empad_scan parameters, pixels; /* of scan_parameters, of root/pix_x and pix_y */

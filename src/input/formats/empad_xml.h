@@ -18,12 +18,12 @@ typedef struct {
 
 typedef struct {
     char raw_file[512];     /* name without folders */
-    bool second_generation; /* EMPAD2: frames of 128 rows; else 130, of which 128 are the detector */
+    bool second_generation; /* EMPAD2: patterns of 128 rows; else 130, of which 128 are the detector */
     int n_scans;
     ps_empad_scan scans[PS_EMPAD_MAX_SCANS]; /* [n_scans], each shape once; those of the acquisition first */
-    int64_t n_series;                        /* frames of a series of single images; 0: a scan */
+    int64_t n_series;                        /* patterns of a series of single images; 0: a scan */
     double voltage_V, pitch_mrad;            /* NAN: not said */
-    double field_m[2], scale_factor;         /* field of view as it stands there: NAN: not said */
+    double field_m[2], scale_factor;         /* field of view as it is there: NAN: not said */
     char time[64];
 } ps_empad_metadata;
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Files of so many frames are looked at frame by frame; larger ones only where the numbers at two ends do not fit the distance. */
+/* Files of so many patterns are looked at pattern by pattern; larger ones only where the numbers at two ends do not fit the distance. */
 enum { ALL_LOOKED_AT = 4096, MOST_RUNS = 1 << 16 };
 
 typedef struct {
@@ -19,9 +19,8 @@ typedef struct {
 static ps_code add_run(builder *b, int64_t stored, int64_t number, ps_error *error) {
     ps_frame_numbers *to = b->to;
     if (to->n_runs == MOST_RUNS)
-        return PS_FAIL(error, PS_E_INPUT,
-                       "%s: the numbers in the frames' headers jump at more than %d places: no order can be seen in them", b->name,
-                       MOST_RUNS);
+        return PS_FAIL(error, PS_E_INPUT, "%s: the frame numbers in the headers jump at more than %d places: no order can be seen in them",
+                       b->name, MOST_RUNS);
     if (to->n_runs == b->room) {
         b->room = b->room ? 2 * b->room : 16;
         ps_frame_run *larger = realloc(to->runs, (size_t)b->room * sizeof *larger);
@@ -33,7 +32,7 @@ static ps_code add_run(builder *b, int64_t stored, int64_t number, ps_error *err
     return PS_OK;
 }
 
-/* A new run wherever a number does not follow the one before, in frames (low, high]. */
+/* A new run wherever a number does not follow the one before, in patterns (low, high]. */
 static ps_code find_breaks(builder *b, int64_t low, int64_t low_number, int64_t high, int64_t high_number, ps_error *error) {
     if (high_number - low_number == high - low && !b->look_at_all) return PS_OK;
     if (high - low == 1) return high_number == low_number + 1 ? PS_OK : add_run(b, high, high_number, error);
@@ -65,8 +64,8 @@ static ps_code check_order(const builder *b, ps_error *error) {
         int64_t last = last_number(before);
         if (run->number > last || is_wrap(last, run->number) || (begins_again(before, run) && last != run->number)) continue;
         return PS_FAIL(error, PS_E_INPUT,
-                       "%s: detector frame %" PRId64 " has the number %" PRId64 " in its header, the one before it %" PRId64
-                       ": a frame that was stored twice, or frames out of order; nothing tells which scan positions they are",
+                       "%s: pattern %" PRId64 " has the number %" PRId64 " in its header, the one before it %" PRId64
+                       ": a pattern that was stored twice, or patterns out of order; nothing tells which scan positions they are",
                        b->name, run->stored, run->number, last);
     }
     return PS_OK;
@@ -84,7 +83,7 @@ static int64_t regular_round(const ps_frame_numbers *n) {
     return round && last_number(&n->runs[n->n_runs - 1]) - begin + 1 <= round ? round : 0;
 }
 
-/* Frames lost between a run and the one before it. */
+/* Patterns lost between a run and the one before it. */
 static int64_t lost_between(ps_frame_numbers *n, int64_t i, ps_frame_plan plan) {
     const ps_frame_run *run = &n->runs[i], *before = run - 1;
     int64_t last = last_number(before);
@@ -102,7 +101,7 @@ static void mark_lost(ps_frame_numbers *n, int64_t position, int64_t n_lost) {
     n->n_lost += n_lost;
 }
 
-/* Frames in front of the first one: lost when the whole acquisition is expected here, else in another file. */
+/* Patterns in front of the first one: lost when the whole acquisition is expected here, else in another file. */
 static int64_t lost_in_front(ps_frame_numbers *n, ps_frame_plan plan) {
     int64_t before = n->runs[0].number - 1, last = last_number(&n->runs[n->n_runs - 1]);
     if (before <= 0) return 0;
@@ -170,7 +169,7 @@ ps_code ps_frame_numbers_check(const ps_frame_numbers *numbers, const ps_frame_r
     int64_t expected = numbers->numbered ? run->number + (stored - run->stored) : run->number;
     if (number == expected) return PS_OK;
     return PS_FAIL(error, PS_E_INPUT,
-                   "%s: detector frame %" PRId64 " has the number %" PRId64 " in its header, expected %" PRId64
-                   ": frames are out of order, or as many were stored twice as were lost",
+                   "%s: pattern %" PRId64 " has the number %" PRId64 " in its header, expected %" PRId64
+                   ": patterns are out of order, or as many were stored twice as were lost",
                    name, stored, number, expected);
 }

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "hdf5/behind.h"
+#include "hdf5/element_type.h"
+#include "hdf5/failure.h"
 #include "hdf5/linked_file.h"
 #include "hdf5/util.h"
 #include "input/formats/formats.h"

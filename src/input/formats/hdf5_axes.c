@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "hdf5/failure.h"
 #include "hdf5/util.h"
 #include "input/formats/axis_order.h"
 #include "input/formats/hyperspy.h"

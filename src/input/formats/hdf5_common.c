@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hdf5/util.h"
 #include "input/adapters/mask.h"
 
 ps_code ps_hdf5_reader_create(const ps_reader_ops *ops, const char *path, ps_hdf5_reader **reader, ps_error *error) {

@@ -33,7 +33,7 @@ static ps_code check_like_first(const ps_segments *list, const ps_hdf5_dataset *
     const ps_segment *first = list->segments;
     while (!first->path) first++;
     return PS_FAIL(error, PS_E_INPUT,
-                   "%s:%s: holds frames of %" PRId64 " x %" PRId64 " %s, but %s:%s of the same recording holds %" PRId64 " x %" PRId64
+                   "%s:%s: holds patterns of %" PRId64 " x %" PRId64 " %s, but %s:%s of the same recording holds %" PRId64 " x %" PRId64
                    " %s",
                    dataset->path, dataset->name, dataset->rows, dataset->columns, ps_stored_name(dataset->dtype, dataset->stored),
                    first->path, first->name, info->detector_rows, info->detector_columns, ps_stored_name(info->dtype, info->stored));
@@ -120,8 +120,8 @@ static ps_code add_opened(ps_segments *list, const ps_hdf5_dataset *dataset, con
     if (n < 0) n = all;
     if (source_first > all || n > all - source_first)
         return PS_FAIL(error, PS_E_INPUT,
-                       "%s:%s: holds %" PRId64 " frames, but a virtual dataset takes %" PRId64 " from frame %" PRId64 " on", dataset->path,
-                       dataset->name, all, n, source_first);
+                       "%s:%s: holds %" PRId64 " patterns, but a virtual dataset takes %" PRId64 " from pattern %" PRId64 " on",
+                       dataset->path, dataset->name, all, n, source_first);
     if (list->files) PS_TRY(ps_file_list_add_dataset(list->files, dataset, error));
     bool new_file = is_new_file(list, path);
     PS_TRY(append(list, n, info, &segment, error));
@@ -145,13 +145,13 @@ static ps_code add_piece(ps_segments *list, const ps_hdf5_dataset *from, const p
     if (!piece->exists) {
         if (list->allow_partial) return ps_segments_add_missing(list, piece->n, info, error);
         return PS_FAIL(error, PS_E_INPUT,
-                       "%s:%s: the source file %s of the virtual dataset is missing; it would hold detector frames %" PRId64 " to %" PRId64,
+                       "%s:%s: the source file %s of the virtual dataset is missing; it would hold patterns %" PRId64 " to %" PRId64,
                        from->path, from->name, piece->path, list->n_positions, list->n_positions + piece->n - 1);
     }
     ps_code code = ps_hdf5_dataset_open(piece->path, piece->name, &source, error);
     if (code == PS_OK && piece->whole_source && source->n_positions != piece->n)
-        code = PS_FAIL(error, PS_E_INPUT, "%s:%s: holds %" PRId64 " detector frames, but the virtual dataset of %s takes %" PRId64,
-                       piece->path, piece->name, source->n_positions, from->path, piece->n);
+        code = PS_FAIL(error, PS_E_INPUT, "%s:%s: holds %" PRId64 " patterns, but the virtual dataset of %s takes %" PRId64, piece->path,
+                       piece->name, source->n_positions, from->path, piece->n);
     if (code == PS_OK) code = add_opened(list, source, piece->path, piece->name, piece->source_first, piece->n, info, error);
     ps_hdf5_dataset_close(source);
     return code;
@@ -161,8 +161,8 @@ static ps_code add_piece(ps_segments *list, const ps_hdf5_dataset *from, const p
 static ps_code add_gap(ps_segments *list, const ps_hdf5_dataset *dataset, int64_t n, ps_recording *info, ps_error *error) {
     if (n <= 0) return PS_OK;
     if (list->allow_partial) return ps_segments_add_missing(list, n, info, error);
-    return PS_FAIL(error, PS_E_INPUT, "%s:%s: a virtual dataset without a source for detector frames %" PRId64 " to %" PRId64,
-                   dataset->path, dataset->name, list->n_positions, list->n_positions + n - 1);
+    return PS_FAIL(error, PS_E_INPUT, "%s:%s: a virtual dataset without a source for patterns %" PRId64 " to %" PRId64, dataset->path,
+                   dataset->name, list->n_positions, list->n_positions + n - 1);
 }
 
 static ps_code add_virtual(ps_segments *list, const ps_hdf5_dataset *dataset, const char *path, const char *name, ps_recording *info,

@@ -16,7 +16,7 @@ typedef struct {
     char *path, *name;     /* file, dataset; NULL: missing */
     int64_t first, n;      /* positions of the recording it holds */
     int64_t source_first;  /* its first position in the dataset */
-    int64_t rows, columns; /* of its frames, and their type, when it was added */
+    int64_t rows, columns; /* of its patterns, and their type, when it was added */
     ps_dtype dtype;
     ps_stored stored;
     ps_hdf5_dataset *opened; /* NULL: closed */
@@ -29,7 +29,7 @@ typedef struct {
     int64_t n_positions, clock;
     int64_t image_low, image_high; /* numbers of its images that the dataset added last carries (image_nr_low, image_nr_high); 0: none */
     int n_open;
-    bool allow_partial;  /* fill what is missing from the nearest frame before it, else after it */
+    bool allow_partial;  /* fill what is missing from the nearest pattern before it, else after it */
     bool channels;       /* rank 4 is [position, channel, row, column] */
     int64_t channel;     /* of these, from 1; 0: not chosen */
     ps_name_list *files; /* gets every file that is read; NULL: nobody asks */

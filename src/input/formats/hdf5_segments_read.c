@@ -26,11 +26,11 @@ static ps_code check_unchanged(const ps_segments *list, const ps_segment *segmen
     const ps_hdf5_dataset *d = segment->opened;
     int64_t all = list->channels ? d->lead[0] : d->n_positions, needed = segment->source_first + segment->n;
     if (all < needed)
-        return PS_FAIL(error, PS_E_INPUT, "%s:%s: changed while it was in use: holds %" PRId64 " frames now, held at least %" PRId64,
+        return PS_FAIL(error, PS_E_INPUT, "%s:%s: changed while it was in use: holds %" PRId64 " patterns now, held at least %" PRId64,
                        segment->path, segment->name, all, needed);
     if (d->rows != segment->rows || d->columns != segment->columns || d->dtype != segment->dtype || d->stored != segment->stored)
         return PS_FAIL(error, PS_E_INPUT,
-                       "%s:%s: changed while it was in use: holds frames of %" PRId64 " x %" PRId64 " %s now, held %" PRId64 " x %" PRId64
+                       "%s:%s: changed while it was in use: holds patterns of %" PRId64 " x %" PRId64 " %s now, held %" PRId64 " x %" PRId64
                        " %s",
                        segment->path, segment->name, d->rows, d->columns, ps_stored_name(d->dtype, d->stored), segment->rows,
                        segment->columns, ps_stored_name(segment->dtype, segment->stored));
@@ -114,7 +114,7 @@ static ps_code read_segment(ps_segments *list, ps_segment *segment, int64_t firs
     return ps_hdf5_dataset_read(segment->opened, &read, error);
 }
 
-/* Looks from `position` on in steps of `step` for a frame that has data. *found: false when there is none that way. */
+/* Looks from `position` on in steps of `step` for a pattern that has data. *found: false when there is none that way. */
 static ps_code find_donor(ps_segments *list, int64_t position, int step, size_t frame_bytes, void *frame, bool *found, ps_error *error) {
     *found = false;
     while (position >= 0 && position < list->n_positions) {
@@ -131,7 +131,7 @@ static ps_code find_donor(ps_segments *list, int64_t position, int step, size_t 
     return PS_OK;
 }
 
-/* Fills missing frames from the nearest one before, else after; the same whatever the chunks in which positions are read. */
+/* Fills missing patterns from the nearest one before, else after; the same whatever the chunks in which positions are read. */
 static ps_code fill_missing(ps_segments *list, int64_t first, int64_t n, size_t frame_bytes, uint8_t *counts, const uint8_t *missing,
                             ps_error *error) {
     for (int64_t i = 0; i < n; i++) {
@@ -144,7 +144,7 @@ static ps_code fill_missing(ps_segments *list, int64_t first, int64_t n, size_t 
             PS_TRY(find_donor(list, first - 1, -1, frame_bytes, frame, &found, error));
             if (!found) PS_TRY(find_donor(list, first + 1, 1, frame_bytes, frame, &found, error));
         }
-        if (!found) return PS_FAIL(error, PS_E_INPUT, "no detector frame of the recording has data");
+        if (!found) return PS_FAIL(error, PS_E_INPUT, "no pattern of the recording has data");
     }
     return PS_OK;
 }

@@ -43,7 +43,7 @@ static bool has_numbers(const ps_image_piece *p) {
 typedef struct {
     ps_hdf5_reader *reader;
     ps_segments old;
-    int64_t promised, per_file; /* frames in all; in the first data file that is there */
+    int64_t promised, per_file; /* patterns in all; in the first data file that is there */
     int64_t base;               /* the number of the first image */
 } arrangement;
 
@@ -53,27 +53,26 @@ static ps_code move_piece(arrangement *a, const ps_image_piece *p, ps_error *err
     return PS_OK;
 }
 
-/* A missing file without a number: as many frames as its neighbours have, the last one what is left. */
+/* A missing file without a number: as many patterns as its neighbours have, the last one what is left. */
 static ps_code fill_file(arrangement *a, const ps_image_piece *p, bool last, ps_error *error) {
     ps_hdf5_reader *r = a->reader;
     int64_t first = r->segments.n_positions, n = last && a->promised > 0 ? a->promised - first : a->per_file;
     if (n <= 0)
         return PS_FAIL(error, PS_E_INPUT,
-                       "%s: the data file %s (link /entry/data/%s) is missing, and nothing tells how many detector frames it held",
-                       r->base.path, p->file, p->link);
-    ps_reader_note(&r->base,
-                   "warning: the data file %s is missing: detector frames %" PRId64 " to %" PRId64 " are filled from the nearest one",
+                       "%s: the data file %s (link /entry/data/%s) is missing, and nothing tells how many patterns it held", r->base.path,
+                       p->file, p->link);
+    ps_reader_note(&r->base, "warning: the data file %s is missing: patterns %" PRId64 " to %" PRId64 " are filled from the nearest one",
                    p->file, first, first + n - 1);
     return ps_segments_add_missing(&r->segments, n, &r->base.info, error);
 }
 
-/* Some files have numbers and others have not: those that have must stand where their names put them. */
+/* Some files have numbers and others have not: those that have must are where their names put them. */
 static ps_code check_place(const arrangement *a, const ps_image_piece *p, ps_error *error) {
     int64_t first = a->reader->segments.n_positions;
     if (!has_numbers(p) || p->low == first || p->low == first + 1) return PS_OK;
     return PS_FAIL(error, PS_E_INPUT,
-                   "%s: the data file %s numbers its images %" PRId64 " to %" PRId64 ", but by the name of its link (%s) it holds detector "
-                   "frames from %" PRId64 " (counted from 1) on; other data files have no image numbers, so nothing decides",
+                   "%s: the data file %s numbers its images %" PRId64 " to %" PRId64 ", but by the name of its link (%s) it holds "
+                   "patterns from %" PRId64 " (counted from 1) on; other data files have no image numbers, so nothing decides",
                    a->reader->base.path, p->file, p->low, p->high, p->link, first + 1);
 }
 
@@ -105,7 +104,7 @@ static ps_code fill_hole(arrangement *a, int64_t from, int64_t to, ps_error *err
                        r->base.path, from, to - 1);
     int64_t first = r->segments.n_positions;
     ps_reader_note(&r->base,
-                   "warning: no data file holds the images %" PRId64 " to %" PRId64 ": detector frames %" PRId64 " to %" PRId64
+                   "warning: no data file holds the images %" PRId64 " to %" PRId64 ": patterns %" PRId64 " to %" PRId64
                    " are filled from the nearest one",
                    from, to - 1, first, first + to - from - 1);
     return ps_segments_add_missing(&r->segments, to - from, &r->base.info, error);
@@ -115,7 +114,7 @@ static ps_code fill_hole(arrangement *a, int64_t from, int64_t to, ps_error *err
 static ps_code check_numbers(const arrangement *a, const ps_image_piece *p, const ps_image_piece *before, ps_error *error) {
     if (p->high < p->low || p->n > p->high - p->low + 1)
         return PS_FAIL(error, PS_E_INPUT,
-                       "%s: the data file %s holds %" PRId64 " detector frames, but numbers its images %" PRId64 " to %" PRId64
+                       "%s: the data file %s holds %" PRId64 " patterns, but numbers its images %" PRId64 " to %" PRId64
                        " (image_nr_low and image_nr_high)",
                        a->reader->base.path, p->file, p->n, p->low, p->high);
     if (before && p->low <= before->high)

@@ -23,7 +23,7 @@ ps_code ps_image_list_add(ps_image_list *list, ps_image_piece *piece, ps_error *
 void ps_image_list_free(ps_image_list *list);
 
 /* Puts reader->segments in order, with positions without data where images are in no file (an error unless segments.allow_partial). The
- * list is in the new order afterwards. promised: detector frames of the recording, 0: not known. */
+ * list is in the new order afterwards. promised: patterns of the recording, 0: not known. */
 ps_code ps_image_list_arrange(ps_image_list *list, ps_hdf5_reader *reader, int64_t promised, ps_error *error);
 
 #endif

@@ -1,6 +1,7 @@
-/* Merlin .mib files: frames one after the other, each behind a text header "MQ1,number,header bytes,chips,columns,rows,type,layout,...".
- * Counts are big endian; U08, U16, U32 hold counters of 1 and 6, 12, 24 bits. Each header has the frame's number: jumps are lost frames.
- * The .hdr file beside it gives the scan's shape, or tells that frames came line by line. */
+/* Merlin .mib files: patterns one after the other, which the format calls frames, each behind a text header "MQ1,number,header
+ * bytes,chips,columns,rows,type,layout,...". Counts are big endian; U08, U16, U32 hold counters of 1 and 6, 12, 24 bits. Each header has
+ * the frame's number: a jump means lost patterns. The .hdr file beside it gives the scan's shape, or tells that patterns came line by line.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,7 +22,7 @@
 
 typedef struct {
     ps_reader base;
-    ps_mib_header header; /* of the first frame */
+    ps_mib_header header; /* of the first pattern */
     int descriptor;
     int64_t frame_bytes; /* header and counts */
     ps_frame_numbers numbers;
@@ -59,8 +60,8 @@ static void take_scan(ps_recording *info, int64_t rows, int64_t columns, const c
     snprintf(info->scan_place, sizeof info->scan_place, "%s", place);
 }
 
-/* The scan's own entries; else lines of as many frames as a trigger starts. An acquisition of which frames are missing says at least how
- * many there should be, so that what is there is not taken for a square. */
+/* The scan's own entries; else lines of as many patterns as a trigger starts. An acquisition of which patterns are missing says at least
+ * how many there should be, so that what is there is not taken for a square. */
 static void describe_scan(mib_reader *r, const ps_mib_companion *c) {
     ps_recording *info = &r->base.info;
     int64_t frames = c->n_frames, per_trigger = c->frames_per_trigger;
@@ -85,7 +86,7 @@ static ps_code read_number(void *context, int64_t stored, int64_t *number, ps_er
     char start[BYTES + 1] = "", *end = NULL;
     PS_TRY(ps_file_read(r->base.path, r->descriptor, stored * r->frame_bytes, BYTES, start, error));
     if (strncmp(start, "MQ1,", 4) != 0)
-        return PS_FAIL(error, PS_E_INPUT, "%s: detector frame %" PRId64 " at byte %" PRId64 ": no MIB header (MQ1) where one should begin",
+        return PS_FAIL(error, PS_E_INPUT, "%s: pattern %" PRId64 " at byte %" PRId64 ": no MIB header (MQ1) where one should begin",
                        r->base.path, stored, stored * r->frame_bytes);
     *number = start[4] >= '0' && start[4] <= '9' ? strtoll(start + 4, &end, 10) : -1;
     if (!end || *end != ',') *number = -1;
@@ -95,8 +96,8 @@ static ps_code read_number(void *context, int64_t stored, int64_t *number, ps_er
 static ps_code refuse_lost(const mib_reader *r, ps_error *error) {
     const ps_frame_numbers *n = &r->numbers;
     return PS_FAIL(error, PS_E_INPUT,
-                   "%s: %" PRId64 " of %" PRId64 " detector frames were lost, the first at position %" PRId64
-                   ": the numbers in the frames' headers jump; series.allow_partial fills what is missing",
+                   "%s: %" PRId64 " of %" PRId64 " patterns were lost, the first at position %" PRId64
+                   ": the frame numbers in the headers jump; series.allow_partial fills what is missing",
                    r->base.path, n->n_lost, n->n_positions, n->first_lost);
 }
 
@@ -104,31 +105,30 @@ static void note_numbers(mib_reader *r) {
     const ps_frame_numbers *n = &r->numbers;
     ps_reader *base = &r->base;
     if (!n->numbered && base->info.n_positions > 1)
-        ps_reader_note(base, "the frames' headers do not count them: lost frames cannot be seen");
+        ps_reader_note(base, "the headers do not number the patterns: lost patterns cannot be seen");
     if (n->n_elsewhere > 0)
-        ps_reader_note(base, "warning: the first frame has the number %" PRId64 ": %" PRId64 " frames before it are not in this file",
+        ps_reader_note(base, "warning: the first pattern has the number %" PRId64 ": %" PRId64 " patterns before it are not in this file",
                        n->runs[0].number, n->n_elsewhere);
-    if (n->every > 0) ps_reader_note(base, "the frames' numbers begin again every %" PRId64 " frames", n->every);
+    if (n->every > 0) ps_reader_note(base, "the frame numbers in the headers begin again every %" PRId64 " patterns", n->every);
     if (n->n_lost > 0)
         ps_reader_note(base,
-                       "warning: %" PRId64 " detector frames were lost, the first at position %" PRId64
-                       ", as the numbers in the frames' headers tell; they are filled from the nearest one",
+                       "warning: %" PRId64 " patterns were lost, the first at position %" PRId64
+                       ", as the frame numbers in the headers tell; they are filled from the nearest one",
                        n->n_lost, n->first_lost);
 }
 
-/* Numbers that begin again now and then may hide lost frames; a scan that has as many positions as there are frames rules that out. */
+/* Numbers that begin again now and then may hide lost patterns; a scan that has as many positions as there are patterns rules that out. */
 static ps_code check_rounds(mib_reader *r, const ps_reader_options *options, ps_error *error) {
     const ps_frame_numbers *n = &r->numbers;
     if (n->begins_again < 0) return PS_OK;
     if (ps_positions_needed(options) != n->n_positions)
         return PS_FAIL(
             error, PS_E_INPUT,
-            "%s: the numbers in the frames' headers begin again at detector frame %" PRId64
-            ", and not at regular distances: nothing tells whether frames were lost; a series.scan_shape of as many positions as "
-            "there are frames takes them one after the other",
+            "%s: the frame numbers in the headers begin again at pattern %" PRId64
+            ", and not at regular distances: nothing tells whether patterns were lost; a series.scan_shape of as many positions as "
+            "there are patterns takes them one after the other",
             r->base.path, n->begins_again);
-    ps_reader_note(&r->base,
-                   "warning: the numbers in the frames' headers begin again at detector frame %" PRId64 ": taken one after the other",
+    ps_reader_note(&r->base, "warning: the frame numbers in the headers begin again at pattern %" PRId64 ": taken one after the other",
                    n->begins_again);
     return PS_OK;
 }
@@ -156,8 +156,8 @@ static ps_code describe(mib_reader *r, bool allow_partial, ps_error *error) {
     info->n_positions = status.st_size / r->frame_bytes;
     if (status.st_size % r->frame_bytes != 0 && !(allow_partial && info->n_positions > 0))
         return PS_FAIL(error, PS_E_INPUT,
-                       "%s: ends inside detector frame %" PRId64 " (%lld bytes, frames of %" PRId64 " bytes: %lld are missing)",
-                       r->base.path, info->n_positions, (long long)status.st_size, r->frame_bytes,
+                       "%s: ends inside pattern %" PRId64 " (%lld bytes, patterns of %" PRId64 " bytes: %lld are missing)", r->base.path,
+                       info->n_positions, (long long)status.st_size, r->frame_bytes,
                        (long long)(r->frame_bytes - status.st_size % r->frame_bytes));
     snprintf(info->format, sizeof info->format, "Merlin MIB (%s, %d-bit)", h->layout, h->counter_bits);
     snprintf(info->compression, sizeof info->compression, "none");
@@ -203,15 +203,15 @@ done:
     return code;
 }
 
-/* A frame's header must say what the first one said, and its own number, so that nothing is read askew. */
+/* A pattern's header must say what the first one said, and its own number, so that nothing is read askew. */
 static ps_code check_header(const mib_reader *r, const ps_frame_run *run, int64_t stored, const char *start, size_t n, ps_error *error) {
     ps_mib_header h;
     char name[PS_ERROR_TEXT / 2];
-    snprintf(name, sizeof name, "%s: detector frame %" PRId64 " at byte %" PRId64, r->base.path, stored, stored * r->frame_bytes);
+    snprintf(name, sizeof name, "%s: pattern %" PRId64 " at byte %" PRId64, r->base.path, stored, stored * r->frame_bytes);
     PS_TRY(ps_mib_parse(name, start, n, &h, error));
     if (h.header_bytes != r->header.header_bytes || h.rows != r->header.rows || h.columns != r->header.columns ||
         h.dtype != r->header.dtype)
-        return PS_FAIL(error, PS_E_INPUT, "%s: %" PRId64 " x %" PRId64 " %s, but the first frame is %" PRId64 " x %" PRId64 " %s", name,
+        return PS_FAIL(error, PS_E_INPUT, "%s: %" PRId64 " x %" PRId64 " %s, but the first pattern is %" PRId64 " x %" PRId64 " %s", name,
                        h.rows, h.columns, ps_dtype_name(h.dtype), r->header.rows, r->header.columns, ps_dtype_name(r->header.dtype));
     return ps_frame_numbers_check(&r->numbers, run, r->base.path, stored, h.number, error);
 }

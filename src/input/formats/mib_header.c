@@ -112,7 +112,7 @@ ps_code ps_mib_parse(const char *name, const char *text, size_t n_bytes, ps_mib_
     return PS_OK;
 }
 
-/* Letters and digits of a key in lower case: without blanks, signs and what stands in brackets. */
+/* Letters and digits of a key in lower case: without blanks, signs and what is in brackets. */
 static void reduce_key(const char *key, size_t n_bytes, char reduced[FIELD_BYTES]) {
     size_t n = 0;
     for (size_t i = 0; i < n_bytes && key[i] != '(' && n + 1 < FIELD_BYTES; i++)

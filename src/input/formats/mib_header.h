@@ -1,4 +1,4 @@
-/* The text header in front of every frame of a Merlin .mib file, and the .hdr file beside it. */
+/* The text header in front of every pattern of a Merlin .mib file, and the .hdr file beside it. */
 #ifndef PS_INPUT_FORMATS_MIB_HEADER_H
 #define PS_INPUT_FORMATS_MIB_HEADER_H
 
@@ -13,7 +13,7 @@ enum { PS_MIB_CHIP = 256, PS_MIB_MAX_HEADER = 4096 };
 
 typedef struct {
     int64_t header_bytes, rows, columns;
-    int64_t number; /* of the frame in its acquisition, from 1; -1: not said */
+    int64_t number; /* of the pattern in its acquisition, from 1; -1: not said */
     int n_chips, counter_bits;
     ps_dtype dtype;
     char layout[16]; /* "1x1", "2x2", "2x2G" */

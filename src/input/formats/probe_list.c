@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "hdf5/failure.h"
 #include "hdf5/util.h"
 
 enum { PLACE_BYTES = 256, NAME_BYTES = 64 };

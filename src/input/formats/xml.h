@@ -21,7 +21,7 @@ ps_code ps_xml_walk(const char *name, const char *text, size_t n_bytes, void (*v
 bool ps_xml_is(const ps_xml_element *element, const char *path);
 /* The value of an attribute of the element `up` levels above (0: its own), copied; false: not there or too long. */
 bool ps_xml_attribute(const ps_xml_element *element, int up, const char *name, char *value, size_t bytes);
-/* What stands between its tags when it has no elements inside, blanks at the ends cut off; false: too long. */
+/* What is between its tags when it has no elements inside, blanks at the ends cut off; false: too long. */
 bool ps_xml_text(const ps_xml_element *element, char *value, size_t bytes);
 
 #endif

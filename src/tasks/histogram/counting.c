@@ -2,7 +2,6 @@
 
 #include <limits.h>
 #include <math.h>
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +9,8 @@
 #include "cluster/stop.h"
 #include "cluster/watchdog.h"
 #include "hdf5/write.h"
-#include "plan/backend_choice.h"
 #include "tasks/histogram/positions.h"
+#include "tasks/series.h"
 
 /* ---- tally -----------------------------------------------------------------------------------------------------------------------------
  */
@@ -79,12 +78,11 @@ ps_code ps_counting_choose(const ps_job *job, const ps_cluster *cluster, const p
                            ps_error *error) {
     const ps_backend_ops *backend;
     ps_backend_options options;
-    PS_TRY(ps_backend_choose(job, cluster->node_rank, cluster->n_node_ranks, &backend, &options, error));
+    PS_TRY(ps_series_backend(cluster, job, &backend, &options, error));
     counting->device = options.device;
-    counting->n_threads = options.n_threads > 0 ? options.n_threads : omp_get_max_threads();
+    counting->n_threads = options.n_threads;
     counting->budget_bytes = options.memory_budget_bytes;
     counting->ops = backend->histogram;
-    if (!counting->ops) return PS_FAIL(error, PS_E_BACKEND, "/compute/backend: %s makes no histograms", backend->name);
     if (!counting->ops->on_device) counting->budget_bytes = ps_counting_host_budget(job, share);
     return PS_OK;
 }
@@ -143,7 +141,7 @@ ps_code ps_counting_open_band(const ps_counting *c, int64_t first_row, int64_t r
  * --------------------------------------------------------------------------------------------------------------------------------- */
 
 static void note_failure(const ps_counting *c, int64_t frame, const ps_error *reason, ps_tally *tally) {
-    ps_log(PS_LOG_ERROR, "frame %lld (%s) failed: %s", (long long)frame, c->plan->run.series.items[frame].source, reason->text);
+    ps_series_log_failure(&c->plan->run, frame, reason->text);
     if (!tally->errors[frame][0]) ps_h5_pad_text(tally->errors[frame], PS_FRAME_ERROR_BYTES - 1, reason->text);
 }
 

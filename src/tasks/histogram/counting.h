@@ -43,7 +43,7 @@ ps_code ps_counting_open_band(const ps_counting *counting, int64_t first_row, in
 ps_code ps_counting_run(const ps_counting *counting, ps_histogram *histogram, int64_t first_row, int64_t n_rows, ps_tally *tally,
                         ps_error *error);
 
-/* What counters and detector frames may take of the host: three quarters of the share, or the job's budget where that is less; 0: no limit.
+/* What counters and patterns may take of the host: three quarters of the share, or the job's budget where that is less; 0: no limit.
  */
 size_t ps_counting_host_budget(const ps_job *job, const ps_memory_share *share);
 /* The histogram table of the job's backend, and its device. share: of the host, this rank's. */

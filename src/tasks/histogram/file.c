@@ -1,44 +1,30 @@
 #include "tasks/histogram/file.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "core/log.h"
-#include "core/text.h"
 #include "hdf5/lock.h"
 #include "hdf5/write.h"
 #include "store/crate.h"
-#include "store/info.h"
 #include "store/layout.h"
 #include "store/process.h"
 #include "store/publish.h"
-#include "tasks/histogram/file_parts.h"
+#include "tasks/histogram/fingerprint.h"
 
 /* ---- the tree, created by rank 0 -------------------------------------------------------------------------------------------------- */
 
-static ps_code create_root(hid_t file, const char *path, ps_error *error) {
-    char now[PS_WIDTH_TIME];
-    const char *slash = strrchr(path, '/');
-    ps_output_time_now(now);
-    PS_TRY(ps_h5_attribute_text(file, "NX_class", "NXroot", error));
-    PS_TRY(ps_h5_attribute_text(file, "default", "entry", error));
-    PS_TRY(ps_h5_attribute_text(file, "creator", "ptyseries", error));
-    PS_TRY(ps_h5_attribute_text(file, "file_name", slash ? slash + 1 : path, error));
-    return ps_h5_attribute_text(file, "file_time", now, error);
-}
+enum { FORMAT_VERSION = 1 }; /* of a histogram's layout */
 
-static ps_code create_entry(hid_t file, const ps_histogram_file_spec *spec, ps_error *error) {
+static ps_code create_entry(hid_t file, const void *whole_spec, ps_error *error) {
+    const ps_histogram_file_spec *spec = whole_spec;
     ps_code code = PS_OK;
     char *signature = NULL;
     hid_t entry = H5I_INVALID_HID;
     ps_output_spec process = {.job = spec->plan->job, .n_notes = spec->n_notes, .notes = spec->notes};
     PS_GO(ps_h5_group(file, "entry", "NXentry", &entry, error));
     PS_GO(ps_h5_attribute_text(entry, "default", "histogram", error));
-    PS_GO(ps_h5_integer(entry, "format_version", PS_FORMAT_VERSION, error));
+    PS_GO(ps_h5_integer(entry, "format_version", FORMAT_VERSION, error));
     PS_GO(ps_histogram_fingerprint(spec->plan, &signature, error));
     PS_GO(ps_h5_text(entry, "signature", strlen(signature), signature, error));
     PS_GO(ps_histogram_create_data(entry, spec, error));
@@ -50,39 +36,30 @@ done:
     return code;
 }
 
-static ps_code create_tree(const char *temporary, const char *path, const ps_histogram_file_spec *spec, ps_error *error) {
-    ps_code code = PS_OK;
-    hid_t file = H5I_INVALID_HID, access = H5Pcreate(H5P_FILE_ACCESS);
-    if (access < 0 || H5Pset_file_locking(access, false, true) < 0 ||
-        (file = H5Fcreate(temporary, H5F_ACC_TRUNC, H5P_DEFAULT, access)) < 0) {
-        code = ps_h5_fail(error, "%s: cannot create", temporary);
-        goto done;
-    }
-    PS_GO(create_root(file, path, error));
-    PS_GO(create_entry(file, spec, error));
-done:
-    ps_code closed = ps_h5_close_written(&file, temporary, error);
-    ps_h5_close(&access);
-    return code == PS_OK ? closed : code;
+/* What the file will take, a little more rather than less. */
+static int64_t estimate_bytes(const ps_histogram_file_spec *spec) {
+    enum { N_MAPS = 11, BYTES_PER_FRAME = 4096, OTHERS = 1 << 20 };
+    const ps_histogram_plan *plan = spec->plan;
+    int64_t per_pixel = (spec->map->n_bins + N_MAPS) * (int64_t)sizeof(uint64_t);
+    return plan->n_pixels * per_pixel + plan->run.detector_rows * plan->run.detector_columns * (int64_t)sizeof(uint32_t) +
+           plan->run.series.n_items * BYTES_PER_FRAME + OTHERS;
 }
 
-/* Rank 0: locks the output, and makes the temporary file at its full size. */
+/* Rank 0: the temporary file at its full size. */
 static ps_code create_file(ps_histogram_file *f, ps_error *error) {
-    PS_TRY(ps_lock_take(f->path, &f->lock, error));
-    if (!f->spec->overwrite && access(f->path, F_OK) == 0) return ps_publish_exists(f->path, error);
-    ps_publish_sweep(f->path);
-    PS_TRY(ps_publish_temporary(f->path, &f->temporary, error));
-    PS_TRY(create_tree(f->temporary, f->path, f->spec, error));
-    return ps_publish_sync(f->temporary, error);
+    PS_TRY(ps_new_file_begin(f->path, f->spec->overwrite, estimate_bytes(f->spec), &f->new_file, error));
+    PS_TRY(ps_new_file_write(&f->new_file, create_entry, f->spec, error));
+    return ps_publish_sync(f->new_file.temporary, error);
 }
 
 /* ---- all ranks ---------------------------------------------------------------------------------------------------------------------- */
 
 /* Rank 0's temporary name to everyone. Collective. */
 static ps_code share_name(ps_histogram_file *f, ps_error *error) {
-    int length = f->temporary ? (int)strlen(f->temporary) + 1 : 0;
+    const char *name = f->new_file.temporary;
+    int length = name ? (int)strlen(name) + 1 : 0;
     PS_TRY(PS_MPI(error, MPI_Bcast(&length, 1, MPI_INT, 0, f->cluster->communicator)));
-    if (f->cluster->rank != 0) f->temporary = malloc((size_t)length);
+    f->temporary = name ? strdup(name) : malloc((size_t)length);
     ps_code code = f->temporary ? PS_OK : PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
     PS_TRY(ps_cluster_agree(f->cluster, code, error));
     return PS_MPI(error, MPI_Bcast(f->temporary, length, MPI_CHAR, 0, f->cluster->communicator));
@@ -117,7 +94,7 @@ ps_code ps_histogram_file_begin(const ps_cluster *cluster, const ps_histogram_fi
                              .file = H5I_INVALID_HID,
                              .entry = H5I_INVALID_HID,
                              .counts = H5I_INVALID_HID,
-                             .lock = PS_LOCK_NONE};
+                             .new_file = PS_NEW_FILE_NONE};
     ps_h5_quiet();
     if (!f->path) code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
     if (code == PS_OK && cluster->rank == 0) code = create_file(f, error);
@@ -162,7 +139,7 @@ ps_code ps_histogram_file_write_counts(void *file, int64_t first_pixel, int64_t 
 }
 
 /* Collective, when every rank has the file open: where one could not write it, nobody closes it, because closing waits for all, and the
- * program leaves by another door. */
+ * program ends without closing HDF5. */
 static bool is_broken_anywhere(const ps_histogram_file *f) {
     int any = ps_hdf5_is_broken();
     MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, f->cluster->communicator);
@@ -184,38 +161,24 @@ static bool close_file(ps_histogram_file *f) {
     return closed;
 }
 
-static void write_crate(const char *path) {
-    ps_error problem = {0};
-    if (ps_crate_write(path, &problem) != PS_OK) ps_log(PS_LOG_WARNING, "the output is complete, its RO-Crate is not: %s", problem.text);
-}
-
 /* The new file is complete, so an earlier output has had its time; what is none stays under another name. */
-static ps_code publish(const ps_histogram_file *f, ps_error *error) {
+static ps_code publish(ps_histogram_file *f, ps_error *error) {
     char *kept = NULL;
-    if (f->spec->overwrite) PS_TRY(ps_publish_keep(f->path, &kept, error));
-    ps_code code = ps_publish_rename(f->temporary, f->path, f->spec->overwrite, error);
-    if (code != PS_OK)
-        ps_publish_restore(f->path, kept);
-    else if (kept && !ps_output_is_output(kept))
-        ps_log(PS_LOG_WARNING, "%s: what stood there is no output of ptyseries and is kept as %s", f->path, kept);
-    else if (kept)
-        unlink(kept);
+    PS_TRY(ps_new_file_publish(&f->new_file, &kept, error));
+    if (ps_new_file_kept_own(f->path, kept)) unlink(kept);
     free(kept);
-    return code;
+    return PS_OK;
 }
 
 ps_code ps_histogram_file_finish(ps_histogram_file *f, const ps_histogram_results *results, ps_error *error) {
-    ps_code code = f->cluster->rank == 0 ? ps_histogram_write_results(f, results, error) : PS_OK;
+    ps_code code = f->cluster->rank == 0 ? ps_histogram_write_results(f->entry, f->spec, results, error) : PS_OK;
     if (code == PS_E_IO || code == PS_E_HDF5) ps_hdf5_mark_broken();
     PS_GO(ps_cluster_agree(f->cluster, code, error));
     code = close_file(f) ? PS_OK : ps_h5_fail(error, "%s: cannot close", f->temporary);
     PS_GO(ps_cluster_agree(f->cluster, code, error));
-    if (f->cluster->rank == 0) code = ps_publish_sync(f->temporary, error);
-    if (f->cluster->rank == 0 && code == PS_OK) code = publish(f, error);
+    if (f->cluster->rank == 0) code = publish(f, error);
     PS_GO(ps_cluster_agree(f->cluster, code, error));
-    free(f->temporary);
-    f->temporary = NULL;
-    if (f->cluster->rank == 0) write_crate(f->path);
+    if (f->cluster->rank == 0) ps_crate_tell(f->path);
 done:
     ps_histogram_file_discard(f);
     return code;
@@ -224,8 +187,7 @@ done:
 void ps_histogram_file_discard(ps_histogram_file *f) {
     if (!f->path) return;
     close_file(f);
-    if (f->temporary && f->cluster->rank == 0) unlink(f->temporary);
-    ps_lock_release(&f->lock);
+    ps_new_file_end(&f->new_file);
     free(f->temporary);
     free(f->path);
     f->path = f->temporary = NULL;

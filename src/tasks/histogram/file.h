@@ -5,42 +5,15 @@
 
 #include <hdf5.h>
 
-#include "kernels/histogram.h"
-#include "store/lock.h"
-#include "store/output.h"
-#include "tasks/histogram/maps.h"
-#include "tasks/histogram/masks.h"
-#include "tasks/histogram/plan.h"
-#include "tasks/histogram/sample.h"
-
-/* What is known before counting; borrowed. */
-typedef struct {
-    const ps_histogram_plan *plan;
-    const ps_histogram_map *map;
-    const ps_sample *sample;
-    int64_t n_notes;
-    const ps_output_note *notes;
-    bool overwrite;
-} ps_histogram_file_spec;
-
-/* What is known after it; maps of the region, mask of the whole detector, [n_frames] of the series. */
-typedef struct {
-    const ps_histogram_maps *maps;
-    const uint32_t *mask;
-    const int64_t *n_masked; /* [PS_MASK_KINDS] */
-    const uint8_t *states;   /* ps_frame_state */
-    char (*errors)[512];
-    const int64_t *n_positions;
-    const double *total; /* sum of all finite values of the region */
-    const char *device;
-} ps_histogram_results;
+#include "store/new_file.h"
+#include "tasks/histogram/file_parts.h"
 
 typedef struct {
     const ps_cluster *cluster;
     const ps_histogram_file_spec *spec;
-    char *path, *temporary; /* temporary: rank 0 owns the file of that name until it is published */
+    char *path, *temporary; /* temporary: its name until it is published */
     hid_t file, entry, counts;
-    ps_lock lock; /* rank 0 */
+    ps_new_file new_file; /* rank 0's */
 } ps_histogram_file;
 
 /* Collective. PS_E_ARGUMENT when the output exists and is not to be replaced, or is written by another run. */
@@ -51,12 +24,5 @@ ps_code ps_histogram_file_write_counts(void *file, int64_t first_pixel, int64_t 
 ps_code ps_histogram_file_finish(ps_histogram_file *file, const ps_histogram_results *results, ps_error *error);
 /* Collective: removes what was begun; nothing happens when it is finished. */
 void ps_histogram_file_discard(ps_histogram_file *file);
-
-/* Rank-local: what makes two histogram jobs the same, as lines "key=value"; malloc'd. */
-ps_code ps_histogram_fingerprint(const ps_histogram_plan *plan, char **text, ps_error *error);
-/* As earlier versions wrote it, with the named files' places and times in the place of everybody's content. */
-ps_code ps_histogram_fingerprint_of_names(const ps_histogram_plan *plan, char **text, ps_error *error);
-/* The line of a frame whose recording cannot be read is PS_HISTOGRAM_UNREADABLE behind the "=". */
-#define PS_HISTOGRAM_UNREADABLE "unreadable"
 
 #endif

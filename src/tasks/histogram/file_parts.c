@@ -4,13 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
-#include "core/text.h"
 #include "hdf5/write.h"
 #include "store/layout.h"
 #include "store/process.h"
-#include "store/provenance.h"
+#include "store/source_files.h"
+#include "tasks/series.h"
 
 enum { ERROR_WIDTH = 512, DEVICE_WIDTH = 128 };
 
@@ -72,9 +71,9 @@ static ps_code create_mask(hid_t group, const ps_histogram_file_spec *spec, ps_e
 
 /* How the numbers came about. */
 static ps_code create_settings(hid_t group, const ps_histogram_file_spec *spec, ps_error *error) {
-    const ps_job_histogram *job = &spec->plan->job->histogram;
+    const ps_job_histogram *job = spec->plan->wanted;
     const char *centre = job->centre == PS_CENTRE_FILE ? job->centre_file : job->centre == PS_CENTRE_MEDIAN ? "median" : "none";
-    const char *range = job->automatic_range ? "auto, from sampled detector frames" : "given";
+    const char *range = job->automatic_range ? "auto, from sampled patterns" : "given";
     const struct {
         const char *name;
         double value;
@@ -123,38 +122,14 @@ done:
 
 /* ---- /entry/frames ------------------------------------------------------------------------------------------------------------------- */
 
-static ps_code create_texts(hid_t group, const char *name, const char **texts, int64_t n, ps_error *error) {
-    size_t width = 1;
-    for (int64_t i = 0; i < n; i++)
-        if (strlen(texts[i]) > width) width = strlen(texts[i]);
-    return ps_h5_texts(group, name, width, n, texts, error);
-}
-
-static ps_code create_sources(hid_t group, const ps_run_plan *run, ps_error *error) {
+static ps_code create_sources(hid_t group, const ps_histogram_plan *plan, ps_error *error) {
     ps_code code = PS_OK;
-    int64_t n = run->series.n_items;
-    const char **texts = malloc((size_t)n * sizeof *texts);
-    int64_t *numbers = calloc(3 * (size_t)n, sizeof *numbers);
-    PS_GO_ALLOC(error, texts);
-    PS_GO_ALLOC(error, numbers);
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t checksum = 0;
-        texts[i] = run->series.items[i].source;
-        numbers[i] = run->series.items[i].bytes;
-        numbers[n + i] = run->series.items[i].mtime_ns;
-        if (!run->frames[i].unreadable) PS_GO(ps_source_checksum(texts[i], &checksum, error));
-        numbers[2 * n + i] = checksum;
-    }
-    hsize_t dim = (hsize_t)n;
-    PS_GO(create_texts(group, "source", texts, n, error));
-    PS_GO(ps_h5_dataset(group, "source_bytes", H5T_STD_I64LE, H5T_NATIVE_INT64, 1, &dim, numbers, error));
-    PS_GO(ps_h5_dataset(group, "source_mtime_ns", H5T_STD_I64LE, H5T_NATIVE_INT64, 1, &dim, numbers + n, error));
-    PS_GO(ps_h5_dataset(group, "source_crc32", H5T_STD_U32LE, H5T_NATIVE_INT64, 1, &dim, numbers + 2 * n, error));
-    for (int64_t i = 0; i < n; i++) texts[i] = run->frames[i].info.acquisition_time;
-    PS_GO(create_texts(group, "acquisition_time", texts, n, error));
+    ps_output_frame_source *frames = calloc((size_t)plan->run.series.n_items, sizeof *frames);
+    PS_GO_ALLOC(error, frames);
+    ps_series_describe(&plan->run, &plan->checks, frames);
+    PS_GO(ps_frame_sources_create(group, plan->run.series.n_items, frames, error));
 done:
-    free(texts);
-    free(numbers);
+    free(frames);
     return code;
 }
 
@@ -163,16 +138,16 @@ ps_code ps_histogram_create_frames(hid_t entry, const ps_histogram_file_spec *sp
     hid_t group = H5I_INVALID_HID;
     hsize_t n = (hsize_t)spec->plan->run.series.n_items;
     PS_GO(ps_h5_group(entry, "frames", "NXcollection", &group, error));
-    PS_GO(create_sources(group, &spec->plan->run, error));
+    PS_GO(create_sources(group, spec->plan, error));
     PS_GO(ps_h5_dataset(group, "state", H5T_STD_U8LE, H5T_NATIVE_UINT8, 1, &n, NULL, error));
     PS_GO(ps_h5_describe(group, "state", "values", "0 pending, 1 done, 2 failed", error));
     PS_GO(ps_h5_texts(group, "error", ERROR_WIDTH, (int64_t)n, NULL, error));
     PS_GO(ps_h5_dataset(group, "n_positions", H5T_STD_I64LE, H5T_NATIVE_INT64, 1, &n, NULL, error));
-    PS_GO(ps_h5_describe(group, "n_positions", "long_name", "detector frames that were counted", error));
+    PS_GO(ps_h5_describe(group, "n_positions", "long_name", "patterns that were counted", error));
     PS_GO(ps_h5_dataset(group, "total", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 1, &n, NULL, error));
     PS_GO(ps_h5_describe(group, "total", "long_name", "sum of all finite values of the region", error));
     PS_GO(ps_h5_dataset(group, "dose", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 1, &n, NULL, error));
-    PS_GO(ps_h5_describe(group, "dose", "long_name", "total per detector frame", error));
+    PS_GO(ps_h5_describe(group, "dose", "long_name", "total per pattern", error));
     PS_GO(ps_h5_text(group, "device", DEVICE_WIDTH, "", error));
 done:
     ps_h5_close(&group);
@@ -246,68 +221,11 @@ done:
     return code;
 }
 
-ps_code ps_histogram_write_results(const ps_histogram_file *file, const ps_histogram_results *results, ps_error *error) {
-    int64_t n = file->spec->plan->run.series.n_items, counts[3] = {0};
+ps_code ps_histogram_write_results(hid_t entry, const ps_histogram_file_spec *spec, const ps_histogram_results *results, ps_error *error) {
+    int64_t n = spec->plan->run.series.n_items, counts[3] = {0};
     for (int64_t i = 0; i < n; i++) counts[results->states[i]]++;
-    PS_TRY(write_maps(file->entry, results->maps, error));
-    PS_TRY(write_mask(file->entry, results, error));
-    PS_TRY(write_frames(file->entry, n, results, error));
-    return ps_process_finish(file->entry, 1, counts, error);
-}
-
-/* ---- signature -------------------------------------------------------------------------------------------------------------------------
- */
-
-/* "frame 3=11 files, 123456 bytes, CRC-32 89abcdef"; malloc'd. Datasets of one file are told apart by their names. */
-static char *content_line(const ps_histogram_plan *plan, int64_t frame) {
-    const ps_file_checks *checks = &plan->checks;
-    const char *source = plan->run.series.items[frame].source, *dataset = strstr(source, ":/");
-    int64_t bytes = 0;
-    uint32_t crc = 0;
-    if (plan->run.frames[frame].unreadable) return ps_text_format("frame %lld=%s", (long long)frame, PS_HISTOGRAM_UNREADABLE);
-    for (int64_t i = checks->first[frame]; i < checks->first[frame + 1]; i++) {
-        uint32_t sums[2] = {checks->files[i].samples, checks->files[i].whole};
-        crc = (uint32_t)crc32_z(crc, (const Bytef *)sums, sizeof sums);
-        bytes += checks->files[i].bytes > 0 ? checks->files[i].bytes : 0;
-    }
-    return ps_text_format("frame %lld=%lld files, %lld bytes, CRC-32 %08x%s%s", (long long)frame,
-                          (long long)(checks->first[frame + 1] - checks->first[frame]), (long long)bytes, crc, dataset ? ", " : "",
-                          dataset ? dataset + 1 : "");
-}
-
-static char *name_line(const ps_histogram_plan *plan, int64_t frame) {
-    const ps_series_item *item = &plan->run.series.items[frame];
-    return ps_text_format("frame %lld=%s, %lld bytes, %lld ns", (long long)frame, item->source, (long long)item->bytes,
-                          (long long)item->mtime_ns);
-}
-
-static ps_code write_fingerprint(const ps_histogram_plan *plan, char *(*line_of)(const ps_histogram_plan *, int64_t), char **text,
-                                 ps_error *error) {
-    ps_code code = PS_OK;
-    const cJSON *json = plan->job->json;
-    char *histogram = cJSON_PrintUnformatted(cJSON_GetObjectItemCaseSensitive(json, "histogram"));
-    char *series = cJSON_PrintUnformatted(cJSON_GetObjectItemCaseSensitive(json, "series"));
-    *text = NULL;
-    PS_GO_ALLOC(error, histogram);
-    PS_GO_ALLOC(error, series);
-    *text = ps_text_format("task=histogram\nhistogram=%s\nseries=%s\n", histogram, series);
-    for (int64_t i = 0; *text && i < plan->run.series.n_items; i++) {
-        char *line = line_of(plan, i), *longer = line ? ps_text_format("%s%s\n", *text, line) : NULL;
-        free(line);
-        free(*text);
-        *text = longer;
-    }
-    if (!*text) code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the signature");
-done:
-    cJSON_free(histogram);
-    cJSON_free(series);
-    return code;
-}
-
-ps_code ps_histogram_fingerprint(const ps_histogram_plan *plan, char **text, ps_error *error) {
-    return write_fingerprint(plan, content_line, text, error);
-}
-
-ps_code ps_histogram_fingerprint_of_names(const ps_histogram_plan *plan, char **text, ps_error *error) {
-    return write_fingerprint(plan, name_line, text, error);
+    PS_TRY(write_maps(entry, results->maps, error));
+    PS_TRY(write_mask(entry, results, error));
+    PS_TRY(write_frames(entry, n, results, error));
+    return ps_process_finish(entry, 1, counts, error);
 }

@@ -5,7 +5,7 @@
 enum { N_MAPS = 11, N_MOMENTS = 8, READ_BYTES = 16 << 20, PINNED_BYTES = 96 << 20 };
 
 static ps_code build_map(const ps_histogram_plan *plan, ps_histogram_map *map, ps_error *error) {
-    const ps_job_histogram *job = &plan->job->histogram;
+    const ps_job_histogram *job = plan->wanted;
     const double stand_in[2] = {0, (double)job->n_bins};
     ps_code code = ps_histogram_map_build(plan->run.dtype, job->centre != PS_CENTRE_NONE, job->n_bins,
                                           job->automatic_range ? stand_in : job->range, map, error);
@@ -41,8 +41,8 @@ static size_t beside(const ps_histogram_plan *plan, const ps_histogram_desc *des
     size_t row = bins * sizeof(uint64_t), whole = PS_REDUCE_BLOCK_BYTES > row ? (size_t)PS_REDUCE_BLOCK_BYTES / row * row : row;
     size_t block = smaller(whole, band * row), frame = detector * element;
     size_t counting = band * N_MOMENTS * sizeof(uint64_t) + 2 * block + (frame > READ_BYTES ? frame : READ_BYTES);
-    bool medians = plan->job->histogram.centre == PS_CENTRE_MEDIAN;
-    int64_t kept = !medians ? 1 : plan->job->histogram.sample < plan->n_positions ? plan->job->histogram.sample : plan->n_positions;
+    bool medians = plan->wanted->centre == PS_CENTRE_MEDIAN;
+    int64_t kept = !medians ? 1 : plan->wanted->sample < plan->n_positions ? plan->wanted->sample : plan->n_positions;
     size_t sampling = (size_t)kept * n * element + (medians ? n * 3 * sizeof(uint64_t) : 0);
     size_t always = n * N_MAPS * sizeof(uint64_t) + row + detector * (sizeof(uint8_t) + sizeof(uint32_t)) +
                     (map->centred ? n * sizeof(double) : 0) + (on_device ? PINNED_BYTES : 0);
@@ -56,9 +56,8 @@ ps_code ps_histogram_memory_plan(const ps_histogram_plan *plan, const ps_histogr
     /* the centres' numbers do not matter here, only that there are some */
     ps_histogram_desc desc = {.n_segments = plan->run.series.n_items, .centre = NULL};
     static const double some_centre;
-    *memory = (ps_histogram_memory){.on_device = ops && ops->on_device};
-    if (!ops) return PS_FAIL(error, PS_E_BACKEND, "/compute/backend: this backend makes no histograms");
-    if (plan->job->histogram.centre != PS_CENTRE_NONE) desc.centre = &some_centre;
+    *memory = (ps_histogram_memory){.on_device = ops->on_device};
+    if (plan->wanted->centre != PS_CENTRE_NONE) desc.centre = &some_centre;
     PS_GO(build_map(plan, &map, error));
     PS_GO(choose_rows(plan, ops, &map, budget_bytes, memory, &desc, error));
     if (!memory->on_device) {

@@ -8,6 +8,7 @@
 #include "core/file_read.h"
 #include "core/regular.h"
 #include "hdf5/behind.h"
+#include "hdf5/failure.h"
 #include "hdf5/util.h"
 #include "input/formats/npy_header.h"
 #include "input/preflight.h"

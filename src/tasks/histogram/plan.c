@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "input/adapters/mask.h"
+#include "input/open.h"
 #include "input/reader.h"
 
 void ps_share(int64_t n, int rank, int n_ranks, int64_t *begin, int64_t *end) {
@@ -14,7 +15,7 @@ void ps_share(int64_t n, int rank, int n_ranks, int64_t *begin, int64_t *end) {
 }
 
 ps_code ps_histogram_region(const ps_job *job, const ps_run_plan *run, int64_t *rows, int64_t *columns, ps_error *error) {
-    const ps_job_histogram *wanted = &job->histogram;
+    const ps_job_histogram *wanted = ps_histogram_entry(job);
     *rows = wanted->rows[1] ? wanted->rows[1] - wanted->rows[0] : run->detector_rows;
     *columns = wanted->columns[1] ? wanted->columns[1] - wanted->columns[0] : run->detector_columns;
     if (wanted->rows[1] <= run->detector_rows && wanted->columns[1] <= run->detector_columns) return PS_OK;
@@ -26,8 +27,8 @@ ps_code ps_histogram_region(const ps_job *job, const ps_run_plan *run, int64_t *
 
 static ps_code set_region(ps_histogram_plan *plan, ps_error *error) {
     PS_TRY(ps_histogram_region(plan->job, &plan->run, &plan->rows, &plan->columns, error));
-    plan->first_row = plan->job->histogram.rows[0];
-    plan->first_column = plan->job->histogram.columns[0];
+    plan->first_row = plan->wanted->rows[0];
+    plan->first_column = plan->wanted->columns[0];
     plan->n_pixels = plan->rows * plan->columns;
     return PS_OK;
 }
@@ -36,21 +37,21 @@ static ps_code set_region(ps_histogram_plan *plan, ps_error *error) {
 static double choose_saturation(const ps_histogram_plan *plan) {
     double of_file = plan->run.frames[plan->usable[0]].info.saturation;
     uint32_t invalid_value = ps_dtype_invalid_value(plan->run.dtype);
-    if (!isnan(plan->job->histogram.saturation)) return plan->job->histogram.saturation;
+    if (!isnan(plan->wanted->saturation)) return plan->wanted->saturation;
     if (of_file > 0) return of_file;
     return invalid_value ? (double)invalid_value : INFINITY;
 }
 
 ps_code ps_histogram_plan_build(const ps_job *job, ps_histogram_plan *plan, ps_error *error) {
     ps_code code = PS_OK;
-    *plan = (ps_histogram_plan){.job = job};
+    *plan = (ps_histogram_plan){.job = job, .wanted = ps_histogram_entry(job)};
     PS_TRY(ps_run_plan_open(job, &plan->run, error));
     plan->usable = malloc((size_t)plan->run.series.n_items * sizeof *plan->usable);
     PS_GO_ALLOC(error, plan->usable);
     for (int64_t i = 0; i < plan->run.series.n_items; i++)
         if (!plan->run.frames[i].unreadable) plan->usable[plan->n_usable++] = i;
     PS_GO(set_region(plan, error));
-    int64_t n = plan->run.scan_rows * plan->run.scan_columns, stride = job->histogram.stride;
+    int64_t n = plan->run.scan_rows * plan->run.scan_columns, stride = plan->wanted->stride;
     plan->positions_per_frame = (n + stride - 1) / stride;
     plan->n_positions = plan->n_usable * plan->positions_per_frame;
     plan->saturation = choose_saturation(plan);

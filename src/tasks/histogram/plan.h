@@ -3,14 +3,15 @@
 #define PS_TASKS_HISTOGRAM_PLAN_H
 
 #include "cluster/cluster.h"
-#include "job/job.h"
 #include "plan/file_checks.h"
 #include "plan/plan.h"
+#include "tasks/histogram/entry.h"
 
 /* Positions of all readable recordings in one order, "global position" g = usable recording * positions_per_frame + k, where k counts every
  * stride-th position of a recording. Pixels are those of the region, row by row. */
 typedef struct {
     const ps_job *job;
+    const ps_job_histogram *wanted; /* its histogram entry */
     ps_run_plan run;
     ps_file_checks checks;           /* of everything that is read; none before ps_file_checks_make */
     int64_t rows, columns, n_pixels; /* of the region */

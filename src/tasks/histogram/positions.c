@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "input/open.h"
+
 enum { WHOLE_BYTES = 16 << 20 };
 
 static size_t whole_bytes(const ps_histogram_plan *plan) {
@@ -14,7 +16,7 @@ ps_code ps_positions_create(const ps_histogram_plan *plan, ps_positions *positio
     positions->whole_capacity = (int64_t)(WHOLE_BYTES / whole_bytes(plan));
     if (positions->whole_capacity < 1) positions->whole_capacity = 1;
     positions->whole = malloc((size_t)positions->whole_capacity * whole_bytes(plan));
-    if (!positions->whole) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate a buffer for detector frames");
+    if (!positions->whole) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate a buffer for patterns");
     return PS_OK;
 }
 
@@ -48,7 +50,7 @@ static ps_code open_frame(ps_positions *positions, int64_t frame, ps_error *erro
     return PS_OK;
 }
 
-/* Cuts n whole frames to the wanted rows and the region's columns. */
+/* Cuts n whole patterns to the wanted rows and the region's columns. */
 static void cut(const ps_positions *positions, int64_t n, int64_t first_row, int64_t n_rows, char *values) {
     const ps_histogram_plan *plan = positions->plan;
     size_t element = ps_dtype_bytes(plan->run.dtype), line = (size_t)plan->columns * element;
@@ -64,7 +66,7 @@ static void cut(const ps_positions *positions, int64_t n, int64_t first_row, int
 ps_code ps_positions_read(ps_positions *positions, int64_t g, int64_t n, int64_t first_row, int64_t n_rows, void *values, int64_t *n_read,
                           int64_t *frame, ps_error *error) {
     const ps_histogram_plan *plan = positions->plan;
-    int64_t per_frame = plan->positions_per_frame, k = g % per_frame, stride = plan->job->histogram.stride;
+    int64_t per_frame = plan->positions_per_frame, k = g % per_frame, stride = plan->wanted->stride;
     bool is_whole = n_rows == plan->run.detector_rows && plan->columns == plan->run.detector_columns;
     *frame = plan->usable[g / per_frame];
     *n_read = 0;

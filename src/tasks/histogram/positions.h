@@ -1,4 +1,4 @@
-/* Reads detector frames by their global position, cut to rows of the region. Rank-local, one recording open at a time. */
+/* Reads patterns by their global position, cut to rows of the region. Rank-local, one recording open at a time. */
 #ifndef PS_TASKS_HISTOGRAM_POSITIONS_H
 #define PS_TASKS_HISTOGRAM_POSITIONS_H
 

@@ -1,14 +1,11 @@
 #include "tasks/histogram/preview.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/text.h"
-#include "hdf5/write.h"
 #include "report/canvas.h"
 #include "report/plot.h"
 #include "report/report.h"
@@ -23,7 +20,8 @@ enum { SMALLEST_SIDE = 384, MOST_PIXELS = 4 + PS_MASK_KINDS, CAPTION = 14 };
 typedef struct {
     ps_histogram_view view;
     const ps_preview_options *options;
-    char *directory;
+    ps_place place;
+    char *page;              /* report.html */
     double *mean, *variance; /* [rows, columns] */
     uint32_t *mask;
     float *image;
@@ -34,7 +32,7 @@ typedef struct {
 
 /* Takes the picture's path from name; the report shows it. */
 static ps_code keep(session *s, const char *name, const char *title, char **path, ps_error *error) {
-    *path = ps_text_format("%s/%s.png", s->directory, name);
+    *path = ps_text_format("%s/%s.png", s->place.directory, name);
     char *copy = *path ? strdup(*path) : NULL;
     return ps_report_add(&s->pictures, copy, title, error);
 }
@@ -49,7 +47,7 @@ static ps_code draw_image(session *s, const char *name, const char *title, ps_ra
     if (code == PS_OK) {
         ps_canvas_image(&canvas, 0, 0, width, height, s->image, s->view.rows, s->view.columns, range);
         ps_canvas_text(&canvas, 2, height + 4, 1, 0, title);
-        code = ps_canvas_save_png(&canvas, path, title, error);
+        code = ps_canvas_save_png(&canvas, &s->place, path, title, error);
     }
     ps_canvas_free(&canvas);
     free(path);
@@ -97,7 +95,7 @@ static ps_code draw_total(session *s, ps_error *error) {
     PS_GO_ALLOC(error, counts);
     PS_GO(ps_view_numbers(&s->view.file, "histogram/total", s->view.n_bins, counts, error));
     PS_GO(keep(s, "total", "all pixels together", &path, error));
-    code = ps_histogram_plot(s->view.edges, counts, s->view.n_bins, "all pixels together", path, error);
+    code = ps_histogram_plot(s->view.edges, counts, s->view.n_bins, "all pixels together", &s->place, path, error);
 done:
     free(counts);
     free(path);
@@ -115,7 +113,7 @@ static ps_code draw_pixel(session *s, int64_t p, const char *why, ps_error *erro
     snprintf(title, sizeof title, "pixel (%lld, %lld): %s; mean %.5g, variance %.5g", (long long)(s->view.first_row + row),
              (long long)(s->view.first_column + column), why, s->mean[p], s->variance[p]);
     PS_GO(keep(s, name, title, &path, error));
-    code = ps_histogram_plot(s->view.edges, counts, s->view.n_bins, title, path, error);
+    code = ps_histogram_plot(s->view.edges, counts, s->view.n_bins, title, &s->place, path, error);
 done:
     free(counts);
     free(path);
@@ -194,9 +192,8 @@ static ps_code print_frames(FILE *out, const session *s, ps_error *error) {
     PS_GO(ps_view_texts(&s->view.file, "frames/error", n, &errors, error));
     PS_GO(ps_view_numbers(&s->view.file, "frames/dose", n, dose, error));
     PS_GO(ps_view_numbers(&s->view.file, "frames/n_positions", n, positions, error));
-    fprintf(
-        out,
-        "<h2>Frames</h2>\n<table><tr><th>recording</th><th class=\"n\">detector frames</th><th class=\"n\">dose</th><th>error</th></tr>\n");
+    fprintf(out,
+            "<h2>Frames</h2>\n<table><tr><th>recording</th><th class=\"n\">patterns</th><th class=\"n\">dose</th><th>error</th></tr>\n");
     for (int64_t i = 0; i < n; i++) {
         fprintf(out, "<tr%s><td>", s->view.file.states[i] == PS_FRAME_FAILED ? " class=\"failed\"" : "");
         ps_html_text(out, sources[i]);
@@ -225,13 +222,9 @@ static ps_code print_page(FILE *out, const session *s, ps_error *error) {
 }
 
 static ps_code write_report(const session *s, ps_error *error) {
-    char *path = ps_text_format("%s/report.html", s->directory);
-    FILE *out = path ? fopen(path, "w") : NULL;
-    ps_code code = out ? print_page(out, s, error) : ps_io_fail(error, errno, "%s: cannot create", path ? path : "report.html");
-    if (out && ferror(out) && code == PS_OK) code = ps_io_fail(error, errno, "%s: cannot write", path);
-    if (out && fclose(out) != 0 && code == PS_OK) code = ps_io_fail(error, errno, "%s: cannot write", path);
-    free(path);
-    return code;
+    ps_place_file file;
+    PS_TRY(ps_place_create(&s->place, s->page, &file, error));
+    return ps_place_finish(&file, print_page(file.stream, s, error), error);
 }
 
 /* ---- all of it ---- */
@@ -239,40 +232,58 @@ static ps_code write_report(const session *s, ps_error *error) {
 static ps_code load(session *s, const char *path, ps_error *error) {
     PS_TRY(ps_histogram_view_open(path, &s->view, error));
     size_t n = (size_t)(s->view.rows * s->view.columns);
-    s->directory = s->options->directory ? strdup(s->options->directory) : ps_text_format("%s.preview", path);
     s->mean = malloc(n * sizeof *s->mean);
     s->variance = malloc(n * sizeof *s->variance);
     s->mask = malloc(n * sizeof *s->mask);
     s->image = malloc(n * sizeof *s->image);
-    if (!s->directory || !s->mean || !s->variance || !s->mask || !s->image)
-        return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for maps");
+    if (!s->mean || !s->variance || !s->mask || !s->image) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for maps");
     PS_TRY(ps_histogram_view_map(&s->view, "mean", s->mean, error));
     PS_TRY(ps_histogram_view_map(&s->view, "variance", s->variance, error));
     PS_TRY(ps_histogram_view_mask(&s->view, s->mask, error));
-    if (mkdir(s->directory, 0777) != 0 && errno != EEXIST) return ps_io_fail(error, errno, "%s: cannot create", s->directory);
+    PS_TRY(ps_place_open(s->options->directory, path, &s->place, error));
+    s->page = ps_text_format("%s/report.html", s->place.directory);
+    if (!s->page) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a file name");
+    return ps_place_check(&s->place, s->page, error); /* it comes last */
+}
+
+/* "ROW,COLUMN" as often as given. */
+static ps_code read_pixels(const ps_task_preview *given, int64_t (**pixels)[2], ps_error *error) {
+    *pixels = malloc(((size_t)given->n_pixels + 1) * sizeof **pixels);
+    if (!*pixels) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for pixels");
+    for (int64_t i = 0; i < given->n_pixels; i++) {
+        long long row, column;
+        char behind;
+        if (sscanf(given->pixels[i], "%lld,%lld%c", &row, &column, &behind) != 2)
+            return PS_FAIL(error, PS_E_ARGUMENT, "ptyseries preview: --pixel: found '%s', expected ROW,COLUMN", given->pixels[i]);
+        (*pixels)[i][0] = row;
+        (*pixels)[i][1] = column;
+    }
     return PS_OK;
 }
 
-ps_code ps_histogram_preview(const char *path, const ps_preview_options *options, int64_t n_pixels, const int64_t (*pixels)[2],
-                             int64_t *n_written, ps_error *error) {
-    session s = {.view.file = {.file = H5I_INVALID_HID, .entry = H5I_INVALID_HID}, .options = options};
+ps_code ps_histogram_preview(const char *path, const ps_task_preview *options, int64_t *n_written, ps_error *error) {
+    session s = {.view.file = {.file = H5I_INVALID_HID, .entry = H5I_INVALID_HID}, .options = &options->pictures};
+    int64_t(*pixels)[2] = NULL;
     ps_code code = PS_OK;
+    PS_GO(read_pixels(options, &pixels, error));
     PS_GO(load(&s, path, error));
     PS_GO(draw_map(&s, "mean", s.mean, error));
     PS_GO(draw_map(&s, "variance", s.variance, error));
     PS_GO(draw_named_map(&s, "median", error));
     PS_GO(draw_mask(&s, error));
     PS_GO(draw_total(&s, error));
-    PS_GO(draw_pixels(&s, n_pixels, pixels, error));
+    PS_GO(draw_pixels(&s, options->n_pixels, (const int64_t(*)[2])pixels, error));
     PS_GO(write_report(&s, error));
     *n_written = s.pictures.n;
 done:
     ps_histogram_view_close(&s.view);
     ps_report_pictures_free(&s.pictures);
-    free(s.directory);
+    free(s.page);
+    ps_place_free(&s.place);
     free(s.mean);
     free(s.variance);
     free(s.mask);
     free(s.image);
+    free(pixels);
     return code;
 }

@@ -2,11 +2,10 @@
 #ifndef PS_TASKS_HISTOGRAM_PREVIEW_H
 #define PS_TASKS_HISTOGRAM_PREVIEW_H
 
-#include "report/preview.h"
+#include "tasks/task.h"
 
-/* Of the options, directory and clip_percent matter. pixels: [n_pixels] (row, column) on the detector whose histograms are plotted; 0: a
- * typical one, the extremes, and the first of each masked kind. */
-ps_code ps_histogram_preview(const char *path, const ps_preview_options *options, int64_t n_pixels, const int64_t (*pixels)[2],
-                             int64_t *n_written, ps_error *error);
+/* See ps_task. Of the pictures' options, directory and clip_percent matter. pixels are those of the detector whose histograms are plotted;
+ * none: a typical one, the extremes, and the first of each masked kind. */
+ps_code ps_histogram_preview(const char *path, const ps_task_preview *options, int64_t *n_written, ps_error *error);
 
 #endif

@@ -115,7 +115,7 @@ static ps_code reduce_block(const ps_reduction *r, ps_histogram *histogram, cons
     return ps_cluster_agree(r->cluster, finish_part(r, moments, b, first, maps, error), error);
 }
 
-/* Each pixel's numbers stand on one rank and are zero on the others. */
+/* Each pixel's numbers are on one rank and are zero on the others. */
 static ps_code share_maps(const ps_reduction *r, ps_histogram_maps *maps, ps_error *error) {
     uint64_t *counts[] = {maps->n_values, maps->underflow, maps->overflow, maps->nonfinite, maps->n_saturated};
     double *numbers[] = {maps->mean, maps->variance, maps->median, maps->mode, maps->minimum, maps->maximum};

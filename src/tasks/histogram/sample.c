@@ -8,11 +8,11 @@
 #include "tasks/histogram/pedestal.h"
 #include "tasks/histogram/positions.h"
 
-/* Sampled frames of this rank. */
+/* Sampled patterns of this rank. */
 typedef struct {
     const ps_cluster *cluster;
     const ps_histogram_plan *plan;
-    void *values; /* [n_kept, n_pixels]; only one frame at a time when medians are not asked for */
+    void *values; /* [n_kept, n_pixels]; only one pattern at a time when medians are not asked for */
     int64_t n_kept;
     uint8_t *used; /* [n_pixels] 1: counts for the range */
     double low, high;
@@ -148,8 +148,8 @@ static ps_code agree_on_range(sampler *s, double range[2], ps_error *error) {
     PS_TRY(PS_MPI(error, MPI_Allreduce(MPI_IN_PLACE, ends, 2, MPI_DOUBLE, MPI_MAX, s->cluster->communicator)));
     if (!isfinite(ends[0]))
         return PS_FAIL(error, PS_E_INPUT,
-                       "/histogram/range: auto found no finite value below saturation in the sampled detector frames; give the range");
-    ps_automatic_range(s->plan->run.dtype, s->plan->job->histogram.n_bins, -ends[0] + 0.0, ends[1], range);
+                       "/histogram/range: auto found no finite value below saturation in the sampled patterns; give the range");
+    ps_automatic_range(s->plan->run.dtype, s->plan->wanted->n_bins, -ends[0] + 0.0, ends[1], range);
     return PS_OK;
 }
 
@@ -166,7 +166,8 @@ static ps_code read_sample(sampler *s, bool keep, int64_t n_sampled, const doubl
         ps_error reason = {0};
         void *into = (char *)s->values + (keep ? (size_t)s->n_kept * frame_bytes(s->plan) : 0);
         if (ps_positions_read(&positions, g, 1, 0, s->plan->rows, into, &n_read, &frame, &reason) != PS_OK) {
-            ps_log(PS_LOG_WARNING, "left out of the sample: %s", reason.text);
+            ps_log(PS_LOG_WARNING, "left out of the sample: frame %lld (%s): %s", (long long)frame, s->plan->run.series.items[frame].source,
+                   reason.text);
             continue;
         }
         if (keep)
@@ -185,7 +186,7 @@ static ps_code allocate(sampler *s, const uint8_t *given, bool keep, int64_t n_s
     size_t n = keep ? (size_t)(end - begin) : 1, bytes = (n ? n : 1) * frame_bytes(plan);
     if (budget_bytes && bytes > budget_bytes)
         return PS_FAIL(error, PS_E_MEMORY,
-                       "/histogram/sample: medians of %lld detector frames need %.3f GiB on this rank, %.3f GiB are there; use "
+                       "/histogram/sample: medians of %lld patterns need %.3f GiB on this rank, %.3f GiB are there; use "
                        "a smaller sample or more ranks",
                        (long long)n_sampled, (double)bytes / (1 << 30), (double)budget_bytes / (1 << 30));
     s->values = malloc(bytes);
@@ -204,7 +205,7 @@ static ps_code load_centre(const ps_histogram_plan *plan, double *centre, ps_err
     int64_t columns = plan->run.detector_columns;
     double *all = malloc((size_t)(plan->run.detector_rows * columns) * sizeof *all);
     PS_GO_ALLOC(error, all);
-    PS_GO(ps_pedestal_load(plan->job->histogram.centre_file, plan->run.detector_rows, columns, all, error));
+    PS_GO(ps_pedestal_load(plan->wanted->centre_file, plan->run.detector_rows, columns, all, error));
     for (int64_t p = 0; p < plan->n_pixels; p++) {
         double value = all[(plan->first_row + p / plan->columns) * columns + plan->first_column + p % plan->columns];
         centre[p] = is_float(plan->run.dtype) ? value : rint(value);
@@ -215,7 +216,7 @@ done:
 }
 
 static ps_code prepare_centre(const ps_histogram_plan *plan, ps_sample *sample, ps_error *error) {
-    ps_histogram_centre centre = plan->job->histogram.centre;
+    ps_histogram_centre centre = plan->wanted->centre;
     if (centre == PS_CENTRE_NONE) return PS_OK;
     sample->centre = calloc((size_t)plan->n_pixels, sizeof *sample->centre);
     if (!sample->centre) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate the centres of %lld pixels", (long long)plan->n_pixels);
@@ -224,7 +225,7 @@ static ps_code prepare_centre(const ps_histogram_plan *plan, ps_sample *sample, 
 
 ps_code ps_sample_take(const ps_cluster *cluster, const ps_histogram_plan *plan, const uint8_t *given, size_t budget_bytes,
                        ps_sample *sample, ps_error *error) {
-    const ps_job_histogram *job = &plan->job->histogram;
+    const ps_job_histogram *job = plan->wanted;
     bool medians = job->centre == PS_CENTRE_MEDIAN;
     ps_code code = PS_OK;
     sampler s = {.cluster = cluster, .plan = plan, .low = INFINITY, .high = -INFINITY};

@@ -9,7 +9,7 @@ void ps_statistics_moments(const ps_histogram_map *map, const ps_histogram_momen
                            double *variance);
 
 /* The median of a pixel's n finite values, as numpy.median: the mean of the two middle ones when n is even. In a bin that covers a single
- * integer it is exact, elsewhere values are taken as spread evenly over their bin; outside the range the nearest edge stands in. Never
+ * integer it is exact, elsewhere values are taken as spread evenly over their bin; outside the range the nearest edge is taken. Never
  * outside [minimum, maximum]; 0 where n is 0. counts: [n_bins]. */
 double ps_statistics_median(const ps_histogram_map *map, const uint64_t *counts, uint64_t underflow, uint64_t overflow, double minimum,
                             double maximum);

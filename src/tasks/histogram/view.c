@@ -5,17 +5,8 @@
 #include <string.h>
 
 #include "hdf5/write.h"
-#include "store/info.h"
 #include "store/output.h"
 #include "tasks/histogram/masks.h"
-
-bool ps_histogram_is_output(const char *path) {
-    hid_t file = H5I_INVALID_HID;
-    if (!ps_output_is_output(path) || ps_h5_open_read(path, &file, NULL) != PS_OK) return false;
-    bool found = H5Lexists(file, "entry", H5P_DEFAULT) > 0 && H5Lexists(file, "entry/histogram", H5P_DEFAULT) > 0;
-    H5Fclose(file);
-    return found;
-}
 
 static ps_code read_shape(const ps_histogram_view *view, const char *name, int rank, hsize_t *dims, ps_error *error) {
     ps_code code = PS_OK;

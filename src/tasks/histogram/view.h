@@ -12,7 +12,6 @@ typedef struct {
     double *edges; /* [n_bins + 1] */
 } ps_histogram_view;
 
-bool ps_histogram_is_output(const char *path); /* what stands in it is a histogram task's */
 ps_code ps_histogram_view_open(const char *path, ps_histogram_view *view, ps_error *error);
 void ps_histogram_view_close(ps_histogram_view *view);
 

@@ -4,11 +4,7 @@
 
 #include "cluster/cluster.h"
 #include "job/job.h"
-
-typedef struct {
-    bool resume, overwrite, retry_failed;
-    const char *command_line;
-} ps_run_options;
+#include "tasks/task.h"
 
 /* Collective: every rank returns the same code. PS_OK: all frames done; PS_E_PARTIAL: some failed; PS_E_INPUT: none could be read;
  * PS_E_INTERRUPTED: stopped, the output can be resumed; anything else: nothing more was written than the output says. */

@@ -7,7 +7,7 @@ void ps_system_cache_init(ps_system_cache *cache, const ps_job *job, ps_run_plan
                           ps_backend *backend) {
     *cache = (ps_system_cache){.job = job,
                                .backend = backend,
-                               .methods = ps_job_methods(job),
+                               .methods = ps_method_set_bits(&job->methods),
                                .run = run,
                                .measured = measured,
                                .group_mean = group_mean,
@@ -54,10 +54,9 @@ static ps_code plan_per_frame(const ps_system_cache *cache, ps_prepared_system *
                                .detector_rows = run->detector_rows,
                                .detector_columns = run->detector_columns,
                                .upsampling = run->upsampling,
-                               .smoothness_phase_inv_A = cache->job->phase.smoothness_inv_A,
-                               .smoothness_complex_inv_A = cache->job->complex_.smoothness_inv_A,
                                .bad = all,
                                .mirrored_probe = cache->job->mirrored_probe};
+    ps_method_set_plan(&cache->job->methods, &options);
     PS_GO(ps_plan_build(&run->groups[group].optics, &options, &prepared->own_plan, error));
     prepared->plan = &prepared->own_plan;
 done:
@@ -154,7 +153,7 @@ ps_code ps_system_cache_prepare(ps_system_cache *cache, ps_prepared_system *prep
     PS_GO_ALLOC(error, weights);
     PS_GO(choose_weights(cache, prepared, mean, weights, error));
     PS_GO(ps_system_set_weights(prepared->system, weights, error));
-    if (cache->methods & (PS_METHOD_PHASE | PS_METHOD_COMPLEX)) PS_GO(ps_system_prepare(prepared->system, error));
+    if (cache->methods & PS_METHODS_PREPARED) PS_GO(ps_system_prepare(prepared->system, error));
     free(prepared->weights);
     prepared->weights = weights;
     prepared->is_prepared = true;

@@ -18,7 +18,7 @@ typedef struct {
 typedef struct {
     const ps_job_simulate *job;
     ps_lattice lattice;
-    double extent_A[2], origin_A[2]; /* the scan area; where cell (0, 0) stands, drift included */
+    double extent_A[2], origin_A[2]; /* the scan area; where cell (0, 0) is, drift included */
     double sigma_A;
     cell *vacant; /* [job->n_vacancies] cells without their heavy atom, owned */
 } crystal;
@@ -81,7 +81,7 @@ static bool is_vacant(const crystal *c, cell candidate, int64_t n_vacant) {
     return false;
 }
 
-/* Where an atom stands in the scan area; site 0 is the corner, site 1 the centre. */
+/* Where an atom is in the scan area; site 0 is the corner, site 1 the centre. */
 static void atom_position(const crystal *c, cell where, int site, double at_A[2]) {
     double i = (double)where.i + 0.5 * site, j = (double)where.j + 0.5 * site;
     for (int axis = 0; axis < 2; axis++) {
@@ -132,7 +132,7 @@ static void render(const crystal *c, const ps_fine_grid *grid, const double heig
         for (int site = 0; site < 2; site++) {
             double at_A[2];
             atom_position(c, cell_of(&c->lattice, index), site, at_A);
-            ps_specimen_add_gaussian(grid, at_A, c->sigma_A, factor * height[site], field);
+            ps_gaussian_add(grid, at_A, c->sigma_A, factor * height[site], field);
         }
 }
 
@@ -163,9 +163,9 @@ static void add_field(crystal *c, int64_t frame, const double height[2], double 
     render(c, grid, height, factor, field);
     for (int64_t v = 0; v < c->job->n_vacancies; v++) {
         atom_position(c, c->vacant[v], 0, at_A);
-        ps_specimen_add_gaussian(grid, at_A, c->sigma_A, -factor * height[0], field);
+        ps_gaussian_add(grid, at_A, c->sigma_A, -factor * height[0], field);
     }
-    if (specimen->has_defect) ps_specimen_add_gaussian(grid, specimen->defect_A, c->sigma_A, -factor * height[0], field);
+    if (specimen->has_defect) ps_gaussian_add(grid, specimen->defect_A, c->sigma_A, -factor * height[0], field);
     double mean = mean_of(field, n);
     for (int64_t i = 0; i < n; i++) field[i] -= mean;
 }

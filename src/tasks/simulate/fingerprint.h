@@ -7,7 +7,7 @@
 /* JSON, one entry a line; the number of frames and names of files are no part of it. malloc'd. */
 ps_code ps_simulate_fingerprint_text(const ps_simulate_setup *setup, char **text, ps_error *error);
 
-/* PS_E_JOB with the first difference when the master was made by other science, PS_E_INPUT when it is no simulated master. */
+/* PS_E_JOB with the first difference when the master has another fingerprint, PS_E_INPUT when it is no simulated master. */
 ps_code ps_simulate_fingerprint_compare(const char *master_path, const char *text, ps_error *error);
 
 #endif

@@ -12,6 +12,7 @@
 #include "hdf5/write.h"
 #include "input/name_list.h"
 #include "store/publish.h"
+#include "tasks/simulate/leftovers.h"
 #include "tasks/simulate/partial.h"
 
 struct ps_master_writer {
@@ -258,21 +259,12 @@ static void restore_old(const char *master, const ps_name_list *files, char *con
     if (kept[files->n]) rename(kept[files->n], master);
 }
 
-static bool any_file(const char *path) {
-    (void)path;
-    return true;
-}
-
-static void forget_old(const char *master, const ps_name_list *files) {
-    for (int64_t i = 0; i < files->n; i++) ps_publish_forget(files->names[i], any_file);
-    ps_publish_forget(master, any_file);
-}
-
-/* The master goes first when it replaces one, and comes last, so that it never stands beside data of another run. */
+/* The master goes first when it replaces one, and comes last, so that it is never beside data of another run. Data files that are too
+ * many go from the last one on: what a kill leaves has no gap, and the next run finds it. */
 static ps_code move_in(const char *master, const ps_name_list *files, int64_t n_new, ps_error *error) {
     if (unlink(master) != 0 && errno != ENOENT) return ps_io_fail(error, errno, "%s: cannot replace", master);
     for (int64_t i = 0; i < n_new; i++) PS_TRY(ps_partial_rename(files->names[i], error));
-    for (int64_t i = n_new; i < files->n; i++) unlink(files->names[i]);
+    for (int64_t i = files->n - 1; i >= n_new; i--) unlink(files->names[i]);
     return ps_partial_rename(master, error);
 }
 
@@ -288,7 +280,7 @@ static ps_code name_files(const ps_master_writer *writer, ps_error *error) {
     code = keep_old(master, &files, kept, error);
     if (code == PS_OK) code = move_in(master, &files, n_new, error);
     if (code == PS_OK)
-        forget_old(master, &files);
+        ps_leftovers_remove(master);
     else
         restore_old(master, &files, kept);
 done:

@@ -32,7 +32,7 @@ ps_code ps_master_create(const ps_master_spec *spec, ps_master_writer **writer, 
 /* stream: [bytes] of ps_bslz4_encode, for the next position in scan order. */
 ps_code ps_master_append(ps_master_writer *writer, const void *stream, size_t bytes, ps_error *error);
 /* Writes the master, gives all files their names and frees the writer, on error too. Files of an older recording of that name have a second
- * name, "...previous-1", until all new ones stand there, and come back after an error. */
+ * name, "...previous-1", until all new ones are there, and come back after an error. */
 ps_code ps_master_finish(ps_master_writer *writer, ps_error *error);
 /* Removes what was written; NULL is allowed. */
 void ps_master_abandon(ps_master_writer *writer);

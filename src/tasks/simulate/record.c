@@ -20,11 +20,6 @@ static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-int64_t ps_record_slots(const ps_simulate_setup *setup) {
-    enum { SLOTS_PER_THREAD = 64 };
-    return least(setup->memory.positions_per_block, SLOTS_PER_THREAD * setup->n_threads);
-}
-
 static void buffers_free(buffers *b) {
     free(b->tiles);
     free(b->pixels);
@@ -37,7 +32,7 @@ static ps_code buffers_create(const ps_simulate_setup *setup, buffers *b, ps_err
     const ps_simulate_memory *memory = &setup->memory;
     size_t element = ps_dtype_bytes(setup->job->dtype), row = (size_t)setup->n_pixels * element;
     b->stream_room = ps_bslz4_bound(setup->n_pixels, element);
-    b->slots = ps_record_slots(setup);
+    b->slots = ps_simulate_slots(setup);
     b->tiles = memory->in_memory ? NULL : malloc((size_t)memory->positions_per_block * row);
     b->pixels = malloc((size_t)setup->n_threads * row);
     b->streams = malloc((size_t)b->slots * b->stream_room);

@@ -7,11 +7,8 @@
 #include "tasks/simulate/transpose.h"
 
 /* Rank-local. On error, watch's included, no file is left. Nothing but the files' names depends on paths, whose truth and
- * optics stand there under their temporary names. */
+ * optics are there under their temporary names. */
 ps_code ps_record(const ps_simulate_setup *setup, int64_t frame, ps_transpose *turning, const ps_simulate_paths *paths,
                   const ps_simulate_watch *watch, ps_error *error);
-
-/* Positions that are encoded together before they are written. */
-int64_t ps_record_slots(const ps_simulate_setup *setup);
 
 #endif

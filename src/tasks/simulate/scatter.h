@@ -18,8 +18,8 @@ void ps_scatter_destroy(ps_scatter *scatter);
 /* Bytes that ps_scatter_create keeps, and what its thread workspaces take. */
 int64_t ps_scatter_bytes(const ps_fine_grid *grid, int64_t scan_rows, int64_t scan_columns, int n_threads);
 
-/* intensity: [scan_rows, scan_columns] of the pixel at k (1/Angstrom, scan frame), 1 where A = 1 and there is no specimen. May run in
- * several threads, each with its own thread number. The result does not depend on the thread. */
+/* intensity: [scan_rows, scan_columns] of the pixel at k (1/Angstrom, in the scan's axes), 1 where A = 1 and there is no specimen. May run
+ * in several threads, each with its own thread number. The result does not depend on the thread. */
 void ps_scatter_pixel(const ps_scatter *scatter, int thread, double k_row, double k_column, float *intensity);
 
 #endif

@@ -9,14 +9,18 @@
 #include "hdf5/bslz4.h"
 #include "optics/optics_json.h"
 #include "optics/plan.h"
-#include "tasks/simulate/record.h"
 #include "tasks/simulate/scatter.h"
-#include "tasks/simulate/simulate.h"
 #include "tasks/simulate/targets.h"
 
 static const double default_budget_GiB = 4.0;
 static const double bytes_per_GiB = 1073741824.0;
 static const int64_t piece_bytes = 256 << 20; /* of counts, that a group of pixels or a block of positions takes at most */
+
+int64_t ps_simulate_slots(const ps_simulate_setup *setup) {
+    enum { SLOTS_PER_THREAD = 64 };
+    int64_t block = setup->memory.positions_per_block, slots = SLOTS_PER_THREAD * setup->n_threads;
+    return block < slots ? block : slots;
+}
 
 static ps_code load_optics(const ps_job *job, ps_optics *optics, ps_error *error) {
     switch (job->optics.source) {
@@ -148,7 +152,7 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high) {
 static int64_t peak_bytes(const ps_simulate_setup *setup, int64_t fixed) {
     const ps_simulate_memory *memory = &setup->memory;
     int64_t element = (int64_t)ps_dtype_bytes(setup->job->dtype), row = setup->n_pixels * element, threads = setup->n_threads;
-    int64_t slots = ps_record_slots(setup), tile = memory->positions_per_block * memory->pixels_per_group * element;
+    int64_t slots = ps_simulate_slots(setup), tile = memory->positions_per_block * memory->pixels_per_group * element;
     int64_t scattering = fixed + memory->pixels_per_group * setup->n_positions * element + (memory->in_memory ? 0 : threads * tile);
     int64_t writing = threads * row + slots * (int64_t)ps_bslz4_bound(setup->n_pixels, (size_t)element) +
                       (memory->in_memory ? 0 : memory->positions_per_block * row);
@@ -182,7 +186,7 @@ static ps_code plan_memory(const ps_job *job, uint64_t available_bytes, ps_simul
 }
 
 ps_code ps_simulate_setup_build(const ps_job *job, uint64_t available_bytes, ps_simulate_setup *setup, ps_error *error) {
-    *setup = (ps_simulate_setup){.job = &job->simulate, .job_text = job->effective_text ? job->effective_text : ""};
+    *setup = (ps_simulate_setup){.job = ps_simulate_entry(job), .job_text = job->effective_text ? job->effective_text : ""};
     setup->n_threads = job->n_threads > 0 ? (int)job->n_threads : omp_get_max_threads();
     PS_TRY(check_name(setup->job, error));
     PS_TRY(load_optics(job, &setup->optics, error));
@@ -198,12 +202,12 @@ ps_optics ps_simulate_frame_optics(const ps_simulate_setup *setup, int64_t frame
     return optics;
 }
 
-ps_code ps_simulate_check(const ps_job *job, uint64_t available_bytes, ps_simulate_plan *plan, ps_error *error) {
+ps_code ps_simulate_plan_build(const ps_job *job, uint64_t available_bytes, ps_simulate_plan *plan, ps_error *error) {
     ps_simulate_setup setup;
     PS_TRY(ps_simulate_guard(job, error));
     PS_TRY(ps_simulate_setup_build(job, available_bytes, &setup, error));
     *plan = (ps_simulate_plan){.upsampling = setup.upsampling, .object_rows = setup.grid.rows, .object_columns = setup.grid.columns};
-    plan->bytes_per_frame = setup.n_positions * setup.n_pixels * (int64_t)ps_dtype_bytes(job->simulate.dtype);
+    plan->bytes_per_frame = setup.n_positions * setup.n_pixels * (int64_t)ps_dtype_bytes(ps_simulate_entry(job)->dtype);
     plan->memory_bytes = setup.memory.bytes;
     plan->scratch_bytes = setup.memory.in_memory ? 0 : plan->bytes_per_frame;
     plan->n_atoms = 2 * setup.lattice.n_cells;

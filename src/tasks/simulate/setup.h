@@ -41,10 +41,28 @@ typedef struct {
  * it. job must outlive setup. */
 ps_code ps_simulate_setup_build(const ps_job *job, uint64_t available_bytes, ps_simulate_setup *setup, ps_error *error);
 
+/* Positions that are encoded together before they are written. */
+int64_t ps_simulate_slots(const ps_simulate_setup *setup);
+
 /* The optics of one frame: defocus changes by defocus_step_A. */
 ps_optics ps_simulate_frame_optics(const ps_simulate_setup *setup, int64_t frame);
 
 /* Sum of A^2 over the detector's pixel lattice, continued past its edges: vacuum intensity of the whole beam. */
 ps_code ps_simulate_vacuum_sum(const ps_optics *optics, double *sum, ps_error *error);
+
+/* What a simulate job will do, for `ptyseries check`. */
+typedef struct {
+    int64_t upsampling; /* object grid relative to the scan grid */
+    int64_t object_rows, object_columns;
+    double object_step_A[2];
+    double lattice_A[2][2];  /* crystal: the two cell vectors (row, column) used, fitted to the scan area; else 0 */
+    int64_t n_atoms;         /* crystal, without defects */
+    int64_t bytes_per_frame; /* of raw counts, before compression */
+    int64_t memory_bytes;    /* at peak per rank, inside the budget */
+    int64_t scratch_bytes;   /* temporary file beside the output per rank; 0: counts fit in memory */
+} ps_simulate_plan;
+
+/* Rank-local. PS_E_JOB says what cannot be simulated and why. */
+ps_code ps_simulate_plan_build(const ps_job *job, uint64_t available_bytes, ps_simulate_plan *plan, ps_error *error);
 
 #endif

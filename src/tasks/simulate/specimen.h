@@ -3,19 +3,15 @@
 #ifndef PS_TASKS_SIMULATE_SPECIMEN_H
 #define PS_TASKS_SIMULATE_SPECIMEN_H
 
-#include "job/job.h"
 #include "optics/optics.h"
-
-typedef struct {
-    int64_t rows, columns; /* of the fine grid */
-    double step_A[2];
-} ps_fine_grid;
+#include "tasks/simulate/entry.h"
+#include "tasks/simulate/gaussian.h"
 
 typedef struct {
     ps_fine_grid grid;
     double *phase, *log_amplitude; /* [rows, columns] rad, 1; mean 0; owned */
     bool has_defect;
-    double defect_A[2]; /* where the moving defect stands in this frame; row, column */
+    double defect_A[2]; /* where the moving defect is in this frame; row, column */
 } ps_specimen;
 
 /* The two-site cell as it is used: turned, then strained so that whole cells fit the scan area. */
@@ -31,8 +27,6 @@ ps_code ps_lattice_fit(double lattice_A, double rotation_deg, const double exten
 double ps_crystal_sigma_A(const ps_job_simulate *job); /* of the Gaussian atoms */
 double ps_blob_sigma_A(double band_inv_A);             /* of a random object's moving defect */
 
-enum { PS_WIDEST_GAUSSIAN = 64 }; /* grid steps that ps_specimen_add_gaussian takes as sigma at most */
-
 /* Frame `frame` of the series a job describes; band_inv_A: highest spatial frequency of a random object. Depends on the arguments
  * alone. Owned by the caller: ps_specimen_free. */
 ps_code ps_specimen_build(const ps_job_simulate *job, const ps_fine_grid *grid, double band_inv_A, int64_t frame, ps_specimen *specimen,
@@ -42,8 +36,5 @@ void ps_specimen_free(ps_specimen *specimen);
 /* Parts of ps_specimen_build; phase and log_amplitude are allocated and zero. */
 ps_code ps_specimen_add_crystal(const ps_job_simulate *job, int64_t frame, ps_specimen *specimen, ps_error *error);
 ps_code ps_specimen_add_noise(const ps_job_simulate *job, double band_inv_A, int64_t frame, ps_specimen *specimen, ps_error *error);
-
-/* Adds height * exp(-|r - at_A|^2 / (2 sigma_A^2)) to field [rows, columns], around the edges too. */
-void ps_specimen_add_gaussian(const ps_fine_grid *grid, const double at_A[2], double sigma_A, double height, double *field);
 
 #endif

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "core/text.h"
-#include "hdf5/write.h"
 #include "store/guard.h"
 #include "tasks/simulate/master_writer.h"
 #include "tasks/simulate/partial.h"
@@ -69,9 +68,9 @@ static ps_code add_frame(ps_guard_targets *targets, const ps_simulate_paths *pat
 ps_code ps_simulate_guard(const ps_job *job, ps_error *error) {
     ps_code code = PS_OK;
     ps_guard_targets targets = {0};
-    for (int64_t frame = 0; frame < job->simulate.n_frames; frame++) {
+    for (int64_t frame = 0; frame < ps_simulate_entry(job)->n_frames; frame++) {
         ps_simulate_paths paths;
-        PS_GO(ps_simulate_paths_of(&job->simulate, frame, &paths, error));
+        PS_GO(ps_simulate_paths_of(ps_simulate_entry(job), frame, &paths, error));
         code = add_frame(&targets, &paths, error);
         ps_simulate_paths_free(&paths);
         if (code != PS_OK) goto done;
@@ -79,45 +78,5 @@ ps_code ps_simulate_guard(const ps_job *job, ps_error *error) {
     PS_GO(ps_guard_inputs(job, &targets, NULL, error));
 done:
     ps_guard_free(&targets);
-    return code;
-}
-
-/* ---- what stands there ---- */
-
-static bool has_object(const char *path, const char *group, const char *name) {
-    hid_t file = H5I_INVALID_HID;
-    ps_h5_quiet();
-    if (access(path, R_OK) != 0 || H5Fis_hdf5(path) <= 0 || ps_h5_open_read(path, &file, NULL) != PS_OK) return false;
-    bool found =
-        H5Lexists(file, "entry", H5P_DEFAULT) > 0 && H5Lexists(file, group, H5P_DEFAULT) > 0 && H5Lexists(file, name, H5P_DEFAULT) > 0;
-    H5Fclose(file);
-    return found;
-}
-
-/* The first of the frame's files that is there; malloc'd; NULL: none. */
-static char *find_any(const ps_simulate_paths *paths) {
-    char *data = ps_master_data_path(paths->master, 1), *found = NULL;
-    const char *const names[] = {paths->master, data ? data : paths->master, paths->truth, paths->optics};
-    for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++)
-        if (access(names[i], F_OK) == 0) found = strdup(names[i]);
-    free(data);
-    return found;
-}
-
-ps_code ps_simulate_look(const ps_simulate_paths *paths, const ps_run_options *options, bool *whole, ps_error *error) {
-    ps_code code = PS_OK;
-    char *found = find_any(paths);
-    *whole = access(paths->master, F_OK) == 0;
-    if (!found) return PS_OK;
-    if (!options->overwrite && !options->resume)
-        code = PS_FAIL(error, PS_E_ARGUMENT, "%s: exists already; --overwrite replaces it, --resume goes on", found);
-    else if (*whole && !has_object(paths->master, "entry/simulation", "entry/simulation/science"))
-        code = PS_FAIL(error, PS_E_ARGUMENT,
-                       "%s: holds no /entry/simulation/science, so no simulation made it, and it is neither replaced nor resumed",
-                       paths->master);
-    else if (!*whole && !has_object(paths->truth, "entry/truth", "entry/truth/phase"))
-        code = PS_FAIL(error, PS_E_ARGUMENT, "%s: stands there without %s, so no simulation made it, and it is not replaced", found,
-                       paths->truth);
-    free(found);
     return code;
 }

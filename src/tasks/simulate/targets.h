@@ -1,9 +1,9 @@
-/* The files of a simulated series: their names, what stands there already, and that none of them is read. */
+/* The files of a simulated series: their names, and that none of them is read. */
 #ifndef PS_TASKS_SIMULATE_TARGETS_H
 #define PS_TASKS_SIMULATE_TARGETS_H
 
-#include "job/job.h"
-#include "tasks/reconstruct/run.h"
+#include "tasks/simulate/entry.h"
+#include "tasks/task.h"
 
 /* Where one frame goes; owned. Data files lie beside the master (master_writer.h). */
 typedef struct {
@@ -15,9 +15,5 @@ void ps_simulate_paths_free(ps_simulate_paths *paths);
 
 /* Rank-local. PS_E_JOB when a file that the run would write, replace or remove is the job or its optics file. */
 ps_code ps_simulate_guard(const ps_job *job, ps_error *error);
-
-/* Rank-local. *whole: the frame's master is there. Without overwrite and resume anything that stands in the frame's place is
- * PS_E_ARGUMENT; with them only what no simulation made: it is never replaced. */
-ps_code ps_simulate_look(const ps_simulate_paths *paths, const ps_run_options *options, bool *whole, ps_error *error);
 
 #endif

@@ -38,7 +38,7 @@ done:
     return code;
 }
 
-/* Where the moving defect stands; NaN would be needed without one, so then there is no such dataset. */
+/* Where the moving defect is; NaN would be needed without one, so then there is no such dataset. */
 static ps_code write_defect(hid_t group, const ps_specimen *specimen, ps_error *error) {
     if (!specimen->has_defect) return PS_OK;
     PS_TRY(ps_h5_dataset(group, "defect", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, 1, &(hsize_t){2}, specimen->defect_A, error));

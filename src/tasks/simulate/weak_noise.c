@@ -88,7 +88,7 @@ static void add_blob(const ps_job_simulate *job, const noise_field *noise, ps_sp
     double sigma_A = ps_blob_sigma_A(noise->band_inv_A), height = blob_height * job->phase_rad;
     double mean =
         height * 2.0 * M_PI * sigma_A * sigma_A / ((double)grid->rows * grid->step_A[0] * (double)grid->columns * grid->step_A[1]);
-    ps_specimen_add_gaussian(grid, specimen->defect_A, sigma_A, height, specimen->phase);
+    ps_gaussian_add(grid, specimen->defect_A, sigma_A, height, specimen->phase);
     for (int64_t i = 0; i < grid->rows * grid->columns; i++) specimen->phase[i] -= mean;
 }
 

@@ -1,7 +1,7 @@
 /* The hot loops of the fast CPU path. Every file of this folder is compiled once per instruction set; a table of the functions is
  * chosen at run time. Nothing here allocates, fails or uses threads.
  *
- * Pixels stand in slot order, padded with dark ones to whole tiles. Rows of transfer and spectra are planes: `width` real parts, then
+ * Pixels are in slot order, padded with dark ones to whole tiles. Rows of transfer and spectra are planes: `width` real parts, then
  * `width` imaginary parts. */
 #ifndef PS_KERNELS_CPU_FAST_ISA_ISA_H
 #define PS_KERNELS_CPU_FAST_ISA_ISA_H

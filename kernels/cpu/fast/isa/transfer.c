@@ -149,7 +149,7 @@ static void thicken(const ps_fast_alias *alias, const group *g, double sign, flo
     }
 }
 
-/* cos d and sin d of a group stand in g->cosine, g->sine, factor e^(i s) in g->re, g->im. */
+/* cos d and sin d of a group are in g->cosine, g->sine, factor e^(i s) in g->re, g->im. */
 static void form_phases(const ps_fast_alias *alias, group *g) {
     double angle[POINTS];
     quarters q;

@@ -2,7 +2,7 @@
  *
  * A = Q T Q^H with T real and tridiagonal serves every strength as an eigenbasis does, (A + mu)^-1 = Q (T + mu)^-1 Q^H, for a fraction
  * of its price, and every lane takes the same steps. Q is a product of Hermitian reflectors P_k = 1 - beta_k v_k v_k^H and a diagonal of
- * phases; v_k stands in column k of the matrix, below the diagonal.
+ * phases; v_k is in column k of the matrix, below the diagonal.
  * reduced: [5, n, LANES] diagonal of T, its off-diagonal (between i and i + 1), beta, phases (real, then imaginary). */
 #include <math.h>
 #include <stddef.h>
@@ -37,6 +37,7 @@ INLINE void add_conjugate_product(complex_lanes *a, const complex_lanes *b, cons
 
 INLINE void square_root(lanes *x) {
     double *each = (double *)x;
+    /* cppcheck-suppress objectIndex ; a vector of PS_FAST_LANES doubles */
     for (int l = 0; l < PS_FAST_LANES; l++) each[l] = sqrt(each[l]);
 }
 
