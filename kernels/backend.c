@@ -8,6 +8,7 @@
 #include "kernels/backend_bench.h"
 #include "kernels/backend_check.h"
 #include "kernels/backend_default.h"
+#include "kernels/backend_unpack.h"
 
 /* --- backends --- */
 
@@ -55,6 +56,7 @@ static ps_code fill_system(ps_system *system, ps_backend *backend, const ps_syst
     system->n_active = desc->n_active;
     system->n_positions = desc->scan_rows * desc->scan_columns;
     system->n_frequencies = desc->n_frequencies;
+    system->n_pixels = desc->detector_rows * desc->detector_columns;
     system->frequencies = NULL;
     system->is_prepared = false;
     if (backend->ops->frame_data_norm && backend->ops->system_scales) return PS_OK;
@@ -124,6 +126,7 @@ static ps_code fill_frame(ps_frame *frame, ps_system *system, ps_dtype dtype, ps
     frame->dtype = dtype;
     frame->n_put = 0;
     frame->is_reduced = false;
+    frame->unpacking = NULL;
     frame->is_put = calloc((size_t)system->n_positions, sizeof *frame->is_put);
     if (frame->is_put) return PS_OK;
     return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a frame of %lld positions", (long long)system->n_positions);
@@ -144,6 +147,7 @@ ps_code ps_frame_create(ps_system *system, ps_dtype dtype, ps_frame **frame, ps_
 
 void ps_frame_destroy(ps_frame *frame) {
     if (!frame) return;
+    ps_unpack_abandon(frame);
     free(frame->is_put);
     frame->ops->frame_destroy(frame);
 }
@@ -154,6 +158,7 @@ ps_code ps_frame_upload(ps_frame *frame, int64_t first_position, int64_t n_posit
     if (n_positions == 0) return PS_OK;
     PS_CHECK_POINTER(counts);
     PS_CHECK_HOST(frame->system->backend, counts);
+    if (frame->unpacking) return PS_FAIL(error, PS_E_ARGUMENT, "counts put into a frame that takes packed patterns");
     memset(frame->is_put + first_position, 1, (size_t)n_positions);
     frame->n_put += n_positions;
     return frame->ops->frame_upload(frame, first_position, n_positions, counts, error);

@@ -19,6 +19,7 @@
 
 #include "core/error.h"
 #include "core/types.h"
+#include "kernels/unpack.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -124,6 +125,15 @@ typedef struct {
 
 /* --- for backends: the table of operations --- */
 
+/* Unpacking on the device: the functions ps_frame_unpack_* further down. All are required. */
+typedef struct ps_unpack_ops {
+    bool (*takes)(ps_packing packing, ps_dtype dtype, int64_t n_pixels);
+    ps_code (*begin)(ps_frame *frame, const ps_unpack_rules *rules, ps_error *error);
+    ps_code (*room)(ps_frame *frame, uint8_t **room, size_t *bytes, ps_error *error); /* any thread */
+    ps_code (*put)(ps_frame *frame, const ps_packed *packed, ps_error *error);
+    ps_code (*end)(ps_frame *frame, uint8_t *refused, ps_unpack_tally *tally, ps_error *error); /* pointers may be NULL */
+} ps_unpack_ops;
+
 /* The functions of the same names further down say what each operation does. What they check a backend need not check again: pointers,
  * sizes, methods, element types, strengths, doses and weights, and that operations come in their order. Operations without an entry (NULL)
  * have the default that their comment states. */
@@ -176,6 +186,8 @@ typedef struct ps_backend_ops {
     const struct ps_histogram_ops *histogram;
     /* What `ptyseries bench` measures beyond these operations (kernels/backend_bench.h). Default: nothing more. */
     const struct ps_backend_bench_ops *bench;
+    /* Default: packed patterns are unpacked on the host, pattern by pattern, and go through frame_upload. */
+    const ps_unpack_ops *unpack;
 } ps_backend_ops;
 
 /* Each backend's structs begin with these. The functions below fill them, after create; a backend reads them at most. */
@@ -187,6 +199,7 @@ struct ps_system {
     ps_backend *backend;
     ps_methods methods;
     int64_t n_active, n_positions, n_frequencies;
+    int64_t n_pixels;          /* of the detector */
     ps_frequency *frequencies; /* [n_frequencies] a copy, where a default needs it; else NULL */
     bool is_prepared;
 };
@@ -197,6 +210,7 @@ struct ps_frame {
     uint8_t *is_put; /* [n_positions] */
     int64_t n_put;
     bool is_reduced;
+    struct ps_unpack_state *unpacking; /* between ps_frame_unpack_begin and _end; else NULL */
 };
 
 /* --- for callers: an argument that is not as stated is PS_E_ARGUMENT, and nothing has happened --- */
@@ -230,6 +244,25 @@ void ps_frame_destroy(ps_frame *frame);
  * position is uploaded exactly once, in any order of chunks. The buffer is free again on return. One thread at a time uploads into a frame.
  */
 ps_code ps_frame_upload(ps_frame *frame, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error);
+
+/* Packed patterns instead of counts: begin, as many puts as wanted, end; each position is put once, packed or not. Between begin and end a
+ * frame takes packed patterns only. Counts and what follows are the same to the last bit as from ps_frame_upload.
+ *
+ * ps_backend_unpacks: whether the backend unpacks on its device, which is why packed patterns would be handed to it; the functions work
+ * without it too. */
+bool ps_backend_unpacks(const ps_backend_ops *ops, ps_packing packing, ps_dtype dtype, int64_t n_pixels);
+/* rules: copied; NULL: no limit, no tally. A limit is for unsigned types. Types of 8 bytes are refused. */
+ps_code ps_frame_unpack_begin(ps_frame *frame, const ps_unpack_rules *rules, ps_error *error);
+/* Memory of [bytes] from which packed patterns reach the device fastest; waits until some is free. Given back by the put whose bytes begin
+ * there, or by end. *room is NULL where any memory does as well. Any thread, several at once; all but one of them may be held. */
+ps_code ps_frame_unpack_room(ps_frame *frame, uint8_t **room, size_t *bytes, ps_error *error);
+/* The bytes are free again on return unless they lie in a room, which no position at all gives back. One thread at a time. */
+ps_code ps_frame_unpack_put(ps_frame *frame, const ps_packed *packed, ps_error *error);
+/* Waits for all of it. refused: [n_positions] 1: that pattern is damaged, or packed in a way that only the host unpacks: it counts as not
+ * put, and its packed bytes are to be unpacked by who can say what is wrong with them; *n_refused: how many. tally: [n_positions], of
+ * patterns put packed and not refused; NULL: not wanted. After an error the frame is to be destroyed. */
+ps_code ps_frame_unpack_end(ps_frame *frame, uint8_t *refused, int64_t *n_refused, ps_unpack_tally *tally, ps_error *error);
+
 /* Once all positions are uploaded. mean: [n_active] scan-mean counts of each active pixel; n_marked: [n_active] positions that held the
  * invalid-count value. Either may be NULL. */
 ps_code ps_frame_mean_counts(ps_frame *frame, double *mean, int64_t *n_marked, ps_error *error);

@@ -31,7 +31,7 @@ FOLDERS = [
     ("optics", "optics files, aberrations, the disc, pixels and frequencies", "core kernels"),
     ("method", "one file a method behind one table", "core kernels optics"),
     ("job", "job files", "core kernels optics method"),
-    ("input", "recordings: formats, adapters, series, the reading thread", "core hdf5 optics"),
+    ("input", "recordings: formats, adapters, series, the reading threads, packed patterns to a backend", "core kernels hdf5 optics"),
     ("store", "the output file", "core kernels hdf5 cluster optics method job input"),
     ("plan", "from a job to what will be done", "core kernels cluster optics method job input store"),
     ("report", "pictures, plots, pages", "core hdf5 method store"),

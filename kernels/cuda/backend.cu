@@ -87,6 +87,7 @@ static void close_backend(ps_backend *handle) {
     ps_cuda_backend *backend = (ps_cuda_backend *)handle;
     if (!backend) return;
     cudaSetDevice(backend->device);
+    ps_cuda_ring_release(backend);
     for (int i = 0; i < PS_CUDA_UPLOAD_BUFFERS; i++) {
         ps_cuda_free(backend, backend->d_upload[i], backend->upload_bytes);
         if (backend->h_upload[i]) cudaFreeHost(backend->h_upload[i]);
@@ -166,4 +167,5 @@ extern "C" const ps_backend_ops ps_backend_cuda = {"cuda",
                                                    device_bus,
                                                    owns,
                                                    &ps_histogram_cuda,
-                                                   &ps_cuda_bench};
+                                                   &ps_cuda_bench,
+                                                   &ps_cuda_unpack};

@@ -85,6 +85,8 @@ size_t ps_cuda_forward_scratch(const ps_cuda_system *system); /* at the beginnin
 
 /* counts.cu */
 size_t ps_cuda_upload_bytes(const ps_system_desc *desc, ps_dtype dtype);
+/* Upload buffers of at least `bytes` each; under upload_lock. */
+ps_code ps_cuda_upload_ensure(ps_cuda_backend *backend, size_t bytes, ps_error *error);
 ps_code ps_cuda_frame_create(ps_system *system, ps_dtype dtype, ps_frame **frame, ps_error *error);
 void ps_cuda_frame_destroy(ps_frame *frame);
 ps_code ps_cuda_frame_upload(ps_frame *frame, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error);
@@ -96,6 +98,14 @@ void ps_cuda_frame_renew(ps_cuda_frame *frame);
 /* Takes the active pixels of raw counts on the device, [n_positions, detector] of the frame's dtype, into the frame. */
 ps_code ps_cuda_frame_gather(ps_cuda_frame *frame, int64_t first_position, int64_t n_positions, const void *d_counts, cudaStream_t stream,
                              ps_error *error);
+
+/* unpack.cu, unpack_lists.cu, unpack_ring.cu: unpack.cuh says what they share */
+extern const ps_unpack_ops ps_cuda_unpack;
+ps_code ps_cuda_bench_unpack(ps_frame *frame, const ps_packed *packed, double *seconds, ps_error *error); /* unpack_bench.cu */
+void ps_cuda_unpack_carve_system(ps_cuda_system *system, ps_cuda_arena *arena);
+void ps_cuda_unpack_carve_frame(ps_cuda_frame *frame, ps_cuda_arena *arena);
+size_t ps_cuda_ring_bytes(const ps_system_desc *desc, ps_dtype dtype); /* on the device; 0: such patterns are not unpacked there */
+void ps_cuda_ring_release(ps_cuda_backend *backend);
 
 /* scan_fft.cu */
 bool ps_cuda_scan_fft_plan(ps_cuda_system *system); /* sets the plans; false: a side of the scan is not for it */

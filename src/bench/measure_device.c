@@ -348,7 +348,9 @@ static ps_code measure_all(device_case *c, ps_error *error) {
     if (is_wanted(c, "frames")) PS_TRY(measure_regularized(c, problem, error));
     if (is_wanted(c, "ssb")) PS_TRY(measure_ssb(c, problem, "U = 3", false, error));
     if (is_wanted(c, "ssb")) PS_TRY(measure_ssb(c, &u1, "U = 1", true, error));
-    return is_wanted(c, "memory") ? measure_memory(c, problem, error) : PS_OK;
+    if (is_wanted(c, "memory")) PS_TRY(measure_memory(c, problem, error));
+    release_system(c); /* its memory is wanted */
+    return is_wanted(c, "unpack") ? ps_bench_unpack(c->options, c->backend, &u1, c->report, error) : PS_OK;
 }
 
 ps_code ps_bench_device(const ps_bench_options *options, ps_bench_report *report, ps_error *error) {

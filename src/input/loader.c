@@ -47,9 +47,8 @@ static size_t position_bytes(const ps_loader_shape *shape) {
     return (size_t)shape->detector_rows * (size_t)shape->detector_columns * ps_dtype_bytes(shape->dtype);
 }
 
-static ps_code check_shape(const ps_loader *loader, const ps_reader *reader, ps_error *error) {
+ps_code ps_loader_check_shape(const ps_loader_shape *wanted, const ps_reader *reader, ps_error *error) {
     const ps_recording *found = &reader->info;
-    const ps_loader_shape *wanted = &loader->shape;
     if (found->n_positions == wanted->n_positions && found->detector_rows == wanted->detector_rows &&
         found->detector_columns == wanted->detector_columns && found->dtype == wanted->dtype)
         return PS_OK;
@@ -128,7 +127,7 @@ static ps_code read_recording(ps_loader *loader, ps_error *error) {
     ps_reader *reader = NULL;
     double begin_s = ps_seconds();
     ps_code code = ps_reader_open(loader->source, &loader->shape.options, &reader, error);
-    if (code == PS_OK) code = check_shape(loader, reader, error);
+    if (code == PS_OK) code = ps_loader_check_shape(&loader->shape, reader, error);
     for (int64_t position = 0; code == PS_OK && position < loader->shape.n_positions;) {
         slot *into = wait_for_slot(loader);
         if (!into) break;

@@ -22,6 +22,11 @@ enum { PS_ODD_TEXT = 256 };
 void ps_patterns_tally(ps_dtype dtype, const void *counts, int64_t n_positions, int64_t n_pixels, const int32_t *bad, int64_t n_bad,
                        ps_pattern_tally *tally);
 
+/* The same from tallies of packed patterns (kernels/unpack.h). looks: [n_pixels] which pixels count in the first and in the second of their
+ * two sums; bad: [n_pixels] not 0: not looked at; NULL: none. The tally is taken from the two sums as ps_patterns_tally does. */
+void ps_patterns_looks(int64_t n_pixels, const uint8_t *bad, uint8_t *looks);
+ps_pattern_tally ps_patterns_choose(const uint32_t lit[2], const uint32_t marked[2], int64_t n_pixels);
+
 /* Which of a recording's patterns are odd. Marked: more than half of the pixels that hold a count elsewhere hold none (what 9 of 10
  * patterns lack, such as the gaps between modules, does not matter). Empty: less than 1 % of the usual number of pixels is lit, and that is
  * no chance: a Poisson pattern is empty with exp(-lit pixels), so a single one, or a run of k, is called empty when fewer than 0.001 such

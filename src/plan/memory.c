@@ -60,9 +60,13 @@ static size_t result_bytes(const ps_job *job, const ps_run_plan *run) {
 }
 
 /* Pinned buffers of a device: two for counts on their way up, two for images on their way down. */
-static size_t pinned_bytes(const ps_run_plan *run) {
-    const size_t upload_most = (size_t)64 << 20;
-    return 2 * upload_most + 2 * (size_t)(run->image_rows * run->image_columns) * sizeof(float);
+static size_t pinned_bytes(const ps_run_plan *run, const ps_backend_ops *ops) {
+    const size_t upload_most = (size_t)64 << 20, piece_least = (size_t)8 << 20;
+    int64_t n_pixels = run->detector_rows * run->detector_columns;
+    size_t pattern = (size_t)n_pixels * ps_dtype_bytes(run->dtype), pieces = 0;
+    if (ps_backend_unpacks(ops, PS_PACKED_BSLZ4, run->dtype, n_pixels)) /* what packed patterns are read into */
+        pieces = 16 * (pattern + pattern / 32 > piece_least ? pattern + pattern / 32 : piece_least + piece_least / 32);
+    return pieces + 2 * upload_most + 2 * (size_t)(run->image_rows * run->image_columns) * sizeof(float);
 }
 
 static ps_code refuse(const ps_run_plan *run, const ps_run_memory *memory, const ps_memory_share *share, const char *needs,
@@ -107,7 +111,7 @@ ps_code ps_run_memory_begin(const ps_job *job, const ps_run_plan *run, const ps_
     *memory = (ps_run_memory){.on_device = strcmp(ops->name, "cuda") == 0};
     memory->ring_bytes = choose_ring(&shape, share);
     memory->beside_bytes =
-        plan_bytes(run) + decode_bytes(run) + batch_bytes(run) + result_bytes(job, run) + (memory->on_device ? pinned_bytes(run) : 0);
+        plan_bytes(run) + decode_bytes(run) + batch_bytes(run) + result_bytes(job, run) + (memory->on_device ? pinned_bytes(run, ops) : 0);
     size_t taken = memory->ring_bytes + memory->beside_bytes;
     memory->host_bytes = taken;
     if (job->memory_budget_GiB > 0) describe_job(job, memory);

@@ -88,6 +88,15 @@ static ps_invalid_counts count_invalid(const ps_reader *reader) {
 
 static const ps_reader_ops clean_ops = {.name = "clean", .close = close_reader, .read = read_counts, .invalid = count_invalid};
 
+bool ps_clean_is_limit(const ps_reader *reader, uint32_t *limit) {
+    const ps_recording *info = &reader->info;
+    if (reader->ops != &clean_ops || reader->inner->info.dtype != info->dtype || ps_dtype_invalid_value(info->dtype) == 0) return false;
+    bool narrower = info->bit_depth > 0 && info->bit_depth < 8 * (int)ps_dtype_bytes(info->dtype);
+    uint64_t found = integer_limit(reader->inner->info.saturation);
+    *limit = (uint32_t)found;
+    return !narrower && found < ps_dtype_invalid_value(info->dtype);
+}
+
 static ps_dtype unsigned_of(ps_dtype dtype) {
     switch (dtype) {
     case PS_I8: return PS_U8;

@@ -18,6 +18,9 @@ void ps_counts_clean(void *counts, int64_t n, ps_dtype dtype, double saturation,
  * not count the invalid-count values as negative or not finite. All threads. */
 void ps_invalid_values_clean(void *counts, int64_t n_frames, int64_t pixels, const ps_recording *info, ps_invalid_counts *found);
 
+/* Whether a reader is one that ps_clean_wrap made and does nothing but mark unsigned counts at and above *limit. */
+bool ps_clean_is_limit(const ps_reader *reader, uint32_t *limit);
+
 /* Puts a reader that does so in front of *reader, when there can be anything to do, and replaces *reader by it. */
 ps_code ps_clean_wrap(ps_reader **reader, ps_error *error);
 

@@ -1,9 +1,11 @@
 #include <malloc.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "cluster/queue.h"
 #include "cluster/stop.h"
 #include "cluster/watchdog.h"
+#include "plan/memory.h"
 #include "tasks/reconstruct/worker_parts.h"
 
 /* Frames of one group from their recordings to the output. PS_E_MEMORY leaves some of them as they are, not completed. */
@@ -134,6 +136,16 @@ static ps_code work_loop(ps_worker *w, ps_error *error) {
     return PS_OK;
 }
 
+/* Whether the backend may be handed recordings as they are. */
+static ps_code plan_packed(ps_worker *w, ps_error *error) {
+    const ps_run_plan *run = w->work->run;
+    w->shape = ps_run_loader_shape(w->work->job, run);
+    w->reads_packed = ps_backend_unpacks(w->work->ops, PS_PACKED_BSLZ4, run->dtype, run->detector_rows * run->detector_columns);
+    if (!w->reads_packed) return PS_OK;
+    w->packed_tally = malloc((size_t)w->shape.n_positions * sizeof *w->packed_tally);
+    return w->packed_tally ? PS_OK : PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for tallies of patterns");
+}
+
 ps_code ps_work_through(const ps_work *work, ps_work_summary *summary, ps_error *error) {
     ps_worker w = {.work = work, .summary = summary, .frames_at_once = work->frames_per_batch, .ahead = -1, .loading = -1};
     ps_error reason = {0};
@@ -143,6 +155,7 @@ ps_code ps_work_through(const ps_work *work, ps_work_summary *summary, ps_error 
     w.cache.two_systems = work->two_systems;
     if (work->cluster->rank == 0) w.progress = ps_progress_begin("reconstructing", work->n_work_items, 10);
     ps_code code = ps_method_results_create(&work->job->methods, work->run->image_rows * work->run->image_columns, &w.results, &reason);
+    if (code == PS_OK) code = plan_packed(&w, &reason);
     if (code == PS_OK) code = work_loop(&w, &reason);
     ps_attempts_give_up(work->attempts, code != PS_E_DEVICE && code != PS_E_BACKEND && code != PS_E_MEMORY, &ignored);
     if (code != PS_OK) end_early(&w, code, &reason);
@@ -151,6 +164,7 @@ ps_code ps_work_through(const ps_work *work, ps_work_summary *summary, ps_error 
     ps_loader_cancel(work->loader);
     ps_progress_end(w.progress);
     ps_method_results_free(&w.results);
+    free(w.packed_tally);
     ps_system_cache_free(&w.cache);
     return code;
 }

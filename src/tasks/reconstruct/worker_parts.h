@@ -37,6 +37,10 @@ typedef struct {
     int64_t frames_at_once; /* as planned, and fewer once an allocation has failed */
     int64_t ahead;          /* a place taken for the next batch; -1: none */
     int64_t loading;        /* the place the loader reads; -1: idle */
+    bool reads_packed;      /* recordings are handed to the backend as they are; once one cannot be, all are read as counts */
+    ps_loader_shape shape;
+    ps_pattern_tally *packed_tally; /* [positions] with reads_packed */
+    const ps_pattern_tally *tally;  /* of the recording put last */
 } ps_worker;
 
 /* ---- items.c: what becomes of a frame ---- */
