@@ -20,6 +20,8 @@ ps_code ps_frame_parts_create(const ps_output *output, ps_frame_parts **created,
     parts->crc = calloc((size_t)parts->n_parts + 1, sizeof *parts->crc);
     PS_GO_ALLOC(error, parts->is_written);
     PS_GO_ALLOC(error, parts->crc);
+    parts->room = malloc(PS_ROWS_PIECE);
+    PS_GO_ALLOC(error, parts->room);
     *created = parts;
     parts = NULL;
 done:
@@ -31,6 +33,7 @@ void ps_frame_parts_destroy(ps_frame_parts *parts) {
     if (!parts) return;
     free(parts->is_written);
     free(parts->crc);
+    free(parts->room);
     free(parts);
 }
 
@@ -73,7 +76,7 @@ static ps_code write_part(const ps_output *output, ps_frame_parts *parts, int i,
     const ps_rows *rows = &output->results[i];
     PS_TRY(ps_rows_write_part(rows, parts->frame, part, values, output->write_limit, error));
     parts->crc[parts->first[i] + part] = (uint32_t)crc32_z(0, values, ps_rows_part_bytes(rows));
-    PS_TRY(ps_rows_compare_part(rows, output->fd, parts->frame, part, values, &same, error));
+    PS_TRY(ps_rows_compare_part(rows, output->fd, parts->frame, part, values, parts->room, &same, error));
     if (!same)
         return PS_FAIL(error, PS_E_IO,
                        "%s: frame %lld of %s does not read back as it was written: MPI-IO or the file system lost data; "

@@ -127,22 +127,17 @@ ps_code ps_rows_read(const ps_rows *rows, int fd, int64_t row, void *data, ps_er
 /* A piece of a row and what is done with it. */
 typedef void (*piece_visit)(const char *piece, size_t bytes, void *context);
 
-static ps_code visit_span(const ps_rows *rows, int fd, uint64_t offset, size_t span_bytes, piece_visit visit, void *context,
+/* room: [PS_ROWS_PIECE] */
+static ps_code visit_span(const ps_rows *rows, int fd, uint64_t offset, size_t span_bytes, char *room, piece_visit visit, void *context,
                           ps_error *error) {
-    enum { PIECE = 1 << 20 };
-    ps_code code = PS_OK;
-    char *piece = malloc(span_bytes < PIECE ? span_bytes : PIECE);
-    PS_GO_ALLOC(error, piece);
     for (size_t left = span_bytes; left > 0;) {
-        size_t bytes = left < PIECE ? left : PIECE;
-        PS_GO(read_bytes(rows, fd, offset, bytes, piece, error));
-        visit(piece, bytes, context);
+        size_t bytes = left < PS_ROWS_PIECE ? left : PS_ROWS_PIECE;
+        PS_TRY(read_bytes(rows, fd, offset, bytes, room, error));
+        visit(room, bytes, context);
         offset += bytes;
         left -= bytes;
     }
-done:
-    free(piece);
-    return code;
+    return PS_OK;
 }
 
 static void add_crc(const char *piece, size_t bytes, void *context) {
@@ -151,7 +146,12 @@ static void add_crc(const char *piece, size_t bytes, void *context) {
 }
 
 ps_code ps_rows_crc(const ps_rows *rows, int fd, int64_t row, uint32_t *crc, ps_error *error) {
-    return visit_span(rows, fd, rows->offset + (uint64_t)row * rows->row_bytes, rows->row_bytes, add_crc, crc, error);
+    char *room = malloc(PS_ROWS_PIECE);
+    if (!room) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory to read /entry/%s", rows->name);
+    uint64_t offset = rows->offset + (uint64_t)row * rows->row_bytes;
+    ps_code code = visit_span(rows, fd, offset, rows->row_bytes, room, add_crc, crc, error);
+    free(room);
+    return code;
 }
 
 typedef struct {
@@ -165,11 +165,12 @@ static void compare_piece(const char *piece, size_t bytes, void *context) {
     c->expected += bytes;
 }
 
-ps_code ps_rows_compare_part(const ps_rows *rows, int fd, int64_t row, int64_t part, const void *data, bool *same, ps_error *error) {
+ps_code ps_rows_compare_part(const ps_rows *rows, int fd, int64_t row, int64_t part, const void *data, char *room, bool *same,
+                             ps_error *error) {
     comparison c = {data, true};
     size_t bytes = ps_rows_part_bytes(rows);
     uint64_t offset = rows->offset + (uint64_t)row * rows->row_bytes + (uint64_t)part * bytes;
-    ps_code code = visit_span(rows, fd, offset, bytes, compare_piece, &c, error);
+    ps_code code = visit_span(rows, fd, offset, bytes, room, compare_piece, &c, error);
     *same = code == PS_OK && c.same;
     return code;
 }

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-enum { PS_ROWS_MAX_RANK = 4 };
+enum { PS_ROWS_MAX_RANK = 4, PS_ROWS_PIECE = 1 << 20 }; /* bytes that are read back at a time */
 
 typedef struct {
     hid_t dataset, type; /* of the file; the memory's type is the same */
@@ -32,8 +32,9 @@ size_t ps_rows_part_bytes(const ps_rows *rows);
 ps_code ps_rows_write_part(const ps_rows *rows, int64_t row, int64_t part, const void *data, size_t limit_bytes, ps_error *error);
 /* CRC-32 of a row as it stands in the file, continuing from *crc. */
 ps_code ps_rows_crc(const ps_rows *rows, int fd, int64_t row, uint32_t *crc, ps_error *error);
-/* *same: that part of the row in the file holds exactly these bytes. */
-ps_code ps_rows_compare_part(const ps_rows *rows, int fd, int64_t row, int64_t part, const void *data, bool *same, ps_error *error);
+/* *same: that part of the row in the file holds exactly these bytes. room: [PS_ROWS_PIECE], scratch. */
+ps_code ps_rows_compare_part(const ps_rows *rows, int fd, int64_t row, int64_t part, const void *data, char *room, bool *same,
+                             ps_error *error);
 ps_code ps_rows_read(const ps_rows *rows, int fd, int64_t row, void *data, ps_error *error);
 
 #endif
