@@ -57,6 +57,7 @@ static ps_code fill_system(ps_system *system, ps_backend *backend, const ps_syst
     system->n_positions = desc->scan_rows * desc->scan_columns;
     system->n_frequencies = desc->n_frequencies;
     system->n_pixels = desc->detector_rows * desc->detector_columns;
+    system->n_image_pixels = system->n_positions * desc->upsampling * desc->upsampling;
     system->frequencies = NULL;
     system->is_prepared = false;
     if (backend->ops->frame_data_norm && backend->ops->system_scales) return PS_OK;
@@ -198,14 +199,22 @@ ps_code ps_frame_reduce(ps_frame *const *frames, int64_t n_frames, const double 
 
 /* --- answers --- */
 
-static ps_code check_solution(const ps_frame *frame, ps_methods method, const ps_solution *solution, ps_error *error) {
+static ps_code check_solution(const ps_frame *frame, ps_methods method, int64_t n_strengths, const ps_solution *solution, ps_error *error) {
     const ps_backend *backend = frame->system->backend;
-    if (method == PS_METHOD_PHASE && (solution->log_amplitude_f32 || solution->log_amplitude_f64))
+    bool twice = (solution->phases_f32 && solution->phase_f32) || (solution->log_amplitudes_f32 && solution->log_amplitude_f32);
+    if (twice) return PS_FAIL(error, PS_E_ARGUMENT, "images of a solution have two places each, expected one");
+    if (method == PS_METHOD_PHASE && ps_solution_wants_log_amplitude(solution))
         return PS_FAIL(error, PS_E_ARGUMENT, "the phase method has no log-amplitude");
     const void *outputs[] = {solution->phase_f32,         solution->phase_f64, solution->log_amplitude_f32,
                              solution->log_amplitude_f64, solution->residual,  solution->effective_dof};
     for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++)
         PS_TRY(ps_check_host("ps_system_solve", "an array of the solution", backend, outputs[i], error));
+    float *const *lists[] = {solution->phases_f32, solution->log_amplitudes_f32};
+    for (int list = 0; list < 2; list++)
+        for (int64_t i = 0; lists[list] && i < n_strengths; i++) {
+            PS_TRY(ps_check_pointer("ps_system_solve", "an image of the solution", lists[list][i], error));
+            PS_TRY(ps_check_host("ps_system_solve", "an image of the solution", backend, lists[list][i], error));
+        }
     return PS_OK;
 }
 
@@ -216,7 +225,7 @@ ps_code ps_system_solve(ps_frame *frame, ps_methods method, int64_t n_strengths,
     PS_TRY(ps_check_solvable(frame->system, method, error));
     PS_TRY(ps_check_reduced(frame, error));
     PS_TRY(ps_check_strengths(method, n_strengths, strengths, error));
-    PS_TRY(check_solution(frame, method, solution, error));
+    PS_TRY(check_solution(frame, method, n_strengths, solution, error));
     return n_strengths > 0 ? frame->ops->solve(frame, method, n_strengths, strengths, solution, error) : PS_OK;
 }
 
@@ -240,6 +249,10 @@ ps_code ps_frame_right_side_image(ps_frame *frame, float *image_f32, double *ima
     PS_TRY(ps_check_enabled(frame->system, PS_METHOD_MF, error));
     PS_TRY(ps_check_reduced(frame, error));
     return frame->ops->right_side_image(frame, image_f32, image_f64, error);
+}
+
+int64_t ps_frame_image_pixels(const ps_frame *frame) {
+    return frame->system->n_image_pixels;
 }
 
 ps_code ps_frame_data_norm(ps_frame *frame, double *data_norm, ps_error *error) {

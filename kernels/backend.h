@@ -98,11 +98,27 @@ typedef struct {
 
 /* What solve leaves. Any pointer may be NULL: then that part is not computed where that saves work. */
 typedef struct {
-    float *phase_f32, *log_amplitude_f32;  /* [n_strengths, scan_rows*U, scan_columns*U] rad, 1; log_amplitude: complex method */
-    double *phase_f64, *log_amplitude_f64; /* the same in double (as accurate as the backend's precision) */
-    double *residual;                      /* [n_strengths] sum over the full plane but zero of section 5's residual */
-    double *effective_dof;                 /* [n_strengths] the same sum of tr((N + D)^-1 N) */
+    float *phase_f32, *log_amplitude_f32; /* [n_strengths, scan_rows*U, scan_columns*U] rad, 1; log_amplitude: complex method */
+    float *const *phases_f32, *const *log_amplitudes_f32; /* [n_strengths] instead of those: an image's own array for each strength */
+    double *phase_f64, *log_amplitude_f64;                /* the same in double (as accurate as the backend's precision) */
+    double *residual;                                     /* [n_strengths] sum over the full plane but zero of section 5's residual */
+    double *effective_dof;                                /* [n_strengths] the same sum of tr((N + D)^-1 N) */
 } ps_solution;
+
+/* Where strength i's image of n values goes; NULL: it is not wanted. */
+static inline float *ps_solution_phase_f32(const ps_solution *solution, int64_t i, int64_t n) {
+    return solution->phases_f32 ? solution->phases_f32[i] : solution->phase_f32 ? solution->phase_f32 + i * n : NULL;
+}
+static inline float *ps_solution_log_amplitude_f32(const ps_solution *solution, int64_t i, int64_t n) {
+    return solution->log_amplitudes_f32 ? solution->log_amplitudes_f32[i]
+                                        : (solution->log_amplitude_f32 ? solution->log_amplitude_f32 + i * n : NULL);
+}
+static inline bool ps_solution_wants_phase(const ps_solution *solution) {
+    return solution->phases_f32 || solution->phase_f32 || solution->phase_f64;
+}
+static inline bool ps_solution_wants_log_amplitude(const ps_solution *solution) {
+    return solution->log_amplitudes_f32 || solution->log_amplitude_f32 || solution->log_amplitude_f64;
+}
 
 /* Bytes a system with its frames will take on the device, and how the pixels of g are chunked inside the budget. */
 typedef struct {
@@ -133,6 +149,13 @@ typedef struct ps_unpack_ops {
     ps_code (*put)(ps_frame *frame, const ps_packed *packed, ps_error *error);
     ps_code (*end)(ps_frame *frame, uint8_t *refused, ps_unpack_tally *tally, ps_error *error); /* pointers may be NULL */
 } ps_unpack_ops;
+
+/* Host memory that images reach without anyone waiting for them: the functions ps_backend_host_* further down. All are required. */
+typedef struct ps_host_ops {
+    ps_code (*allocate)(ps_backend *backend, int64_t n, int64_t n_floats, float **blocks, ps_error *error);
+    void (*free)(ps_backend *backend, int64_t n, float **blocks);
+    ps_code (*wait)(ps_backend *backend, const float *block, ps_error *error); /* any thread */
+} ps_host_ops;
 
 /* The functions of the same names further down say what each operation does. What they check a backend need not check again: pointers,
  * sizes, methods, element types, strengths, doses and weights, and that operations come in their order. Operations without an entry (NULL)
@@ -188,6 +211,8 @@ typedef struct ps_backend_ops {
     const struct ps_backend_bench_ops *bench;
     /* Default: packed patterns are unpacked on the host, pattern by pattern, and go through frame_upload. */
     const ps_unpack_ops *unpack;
+    /* Default: ordinary memory, in which images are when the operation that makes them returns. */
+    const ps_host_ops *host;
 } ps_backend_ops;
 
 /* Each backend's structs begin with these. The functions below fill them, after create; a backend reads them at most. */
@@ -199,7 +224,8 @@ struct ps_system {
     ps_backend *backend;
     ps_methods methods;
     int64_t n_active, n_positions, n_frequencies;
-    int64_t n_pixels;          /* of the detector */
+    int64_t n_pixels; /* of the detector */
+    int64_t n_image_pixels;
     ps_frequency *frequencies; /* [n_frequencies] a copy, where a default needs it; else NULL */
     bool is_prepared;
 };
@@ -219,6 +245,15 @@ struct ps_frame {
 ps_code ps_backend_open(const ps_backend_ops *ops, const ps_backend_options *options, ps_backend **backend, ps_error *error);
 void ps_backend_close(ps_backend *backend); /* NULL is allowed here and in every destroy */
 void ps_backend_info(const ps_backend *backend, ps_device_info *info);
+/* Host memory for images, made once: n blocks of n_floats, pinned where the backend has a device. A backend has one such set at a time. An
+ * operation whose float image is to go to the beginning of a block may return while the image is still on its way; then other work of the
+ * device goes on beside it. It is there, and its fault if there was one is told, when ps_backend_host_wait returns; whoever is done with a
+ * block may hand it to the next operation without having waited. Not part of the memory budget. */
+ps_code ps_backend_host_allocate(ps_backend *backend, int64_t n, int64_t n_floats, float **blocks, ps_error *error);
+void ps_backend_host_free(ps_backend *backend, int64_t n, float **blocks); /* waits for what is on its way; blocks become NULL */
+/* Any thread. Nothing to wait for is PS_OK. */
+ps_code ps_backend_host_wait(ps_backend *backend, const float *block, ps_error *error);
+
 /* Plans memory without touching a device; PS_E_MEMORY when not even one frame with the smallest chunk fits `budget_bytes`
  * (0: unlimited). The system later built from the same arguments keeps to it. max_frames: >= 1. */
 ps_code ps_backend_memory_plan(const ps_backend_ops *ops, const ps_system_desc *desc, ps_methods methods, ps_dtype dtype,
@@ -277,6 +312,8 @@ ps_code ps_frame_ssb(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f
 /* Of a system created with PS_METHOD_MF: the image whose Fourier coefficients are b of the phase method, 0 at the scan's zero frequency and
  * its aliases. image: [scan_rows*U, scan_columns*U], either or both pointers. */
 ps_code ps_frame_right_side_image(ps_frame *frame, float *image_f32, double *image_f64, ps_error *error);
+/* scan_rows*U * scan_columns*U. */
+int64_t ps_frame_image_pixels(const ps_frame *frame);
 /* data_norm: sum over the full plane but zero of g^H W g. */
 ps_code ps_frame_data_norm(ps_frame *frame, double *data_norm, ps_error *error);
 

@@ -38,6 +38,8 @@ ps_code ps_check_operations(const ps_backend_ops *ops, ps_error *error) {
     CHECK(get_eigenvalues);
     CHECK(get_right_side);
     CHECK(get_spectrum);
+    if (ops->host && !(ops->host->allocate && ops->host->free && ops->host->wait))
+        return PS_FAIL(error, PS_E_INTERNAL, "backend %s: its host memory lacks an operation", ops->name);
 #undef CHECK
     return PS_OK;
 }

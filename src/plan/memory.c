@@ -8,6 +8,7 @@
 #include "core/text.h"
 
 static const size_t ring_bytes_most = (size_t)1 << 30;
+static const size_t images_bytes_most = (size_t)512 << 20; /* pinned in a fifth of a second; beyond, a device waits for the file anyway */
 static const size_t batch_of_chunks_bytes = (size_t)64 << 20; /* of chunks as the library fetches them */
 static const double GiB = 1024.0 * 1024.0 * 1024.0;
 
@@ -54,19 +55,28 @@ static size_t batch_bytes(const ps_run_plan *run) {
     return (PS_MOST_FRAMES_PER_BATCH + 1) * detector * (sizeof(double) + sizeof(int64_t) + 1);
 }
 
-/* Images of one frame, before they are written. */
-static size_t result_bytes(const ps_job *job, const ps_run_plan *run) {
-    return (size_t)(ps_method_set_images(&job->methods) * run->image_rows * run->image_columns) * sizeof(float);
+static size_t image_bytes(const ps_run_plan *run) {
+    return (size_t)(run->image_rows * run->image_columns) * sizeof(float);
 }
 
-/* Pinned buffers of a device: two for counts on their way up, two for images on their way down. */
+/* Images that wait to be written while others are computed: those of two frames, or as many as an eighth of what is there and the most
+ * that is worth pinning hold. With fewer than two a method that leaves pairs of them could not go on. */
+static int64_t choose_images(const ps_job *job, const ps_run_plan *run, const ps_memory_share *share) {
+    size_t bytes = images_bytes_most;
+    if (share && share->bytes / 8 < bytes) bytes = (size_t)(share->bytes / 8);
+    int64_t most = (int64_t)(bytes / image_bytes(run)), wanted = 2 * ps_method_set_images(&job->methods);
+    int64_t n = wanted < most ? wanted : most;
+    return n > 2 ? n : 2;
+}
+
+/* Pinned buffers of a device for counts on their way up. */
 static size_t pinned_bytes(const ps_run_plan *run, const ps_backend_ops *ops) {
     const size_t upload_most = (size_t)64 << 20, piece_least = (size_t)8 << 20;
     int64_t n_pixels = run->detector_rows * run->detector_columns;
     size_t pattern = (size_t)n_pixels * ps_dtype_bytes(run->dtype), pieces = 0;
     if (ps_backend_unpacks(ops, PS_PACKED_BSLZ4, run->dtype, n_pixels)) /* what packed patterns are read into */
         pieces = 16 * (pattern + pattern / 32 > piece_least ? pattern + pattern / 32 : piece_least + piece_least / 32);
-    return pieces + 2 * upload_most + 2 * (size_t)(run->image_rows * run->image_columns) * sizeof(float);
+    return pieces + 2 * upload_most;
 }
 
 static ps_code refuse(const ps_run_plan *run, const ps_run_memory *memory, const ps_memory_share *share, const char *needs,
@@ -110,8 +120,9 @@ ps_code ps_run_memory_begin(const ps_job *job, const ps_run_plan *run, const ps_
     const ps_loader_shape shape = ps_run_loader_shape(job, run);
     *memory = (ps_run_memory){.on_device = strcmp(ops->name, "cuda") == 0};
     memory->ring_bytes = choose_ring(&shape, share);
-    memory->beside_bytes =
-        plan_bytes(run) + decode_bytes(run) + batch_bytes(run) + result_bytes(job, run) + (memory->on_device ? pinned_bytes(run, ops) : 0);
+    memory->n_images = choose_images(job, run, share);
+    memory->beside_bytes = plan_bytes(run) + decode_bytes(run) + batch_bytes(run) + (size_t)memory->n_images * image_bytes(run) +
+                           (memory->on_device ? pinned_bytes(run, ops) : 0);
     size_t taken = memory->ring_bytes + memory->beside_bytes;
     memory->host_bytes = taken;
     if (job->memory_budget_GiB > 0) describe_job(job, memory);

@@ -33,6 +33,8 @@ static void free_session(ps_session *s) {
     ps_queue_destroy(s->queue);
     ps_attempts_destroy(s->attempts);
     ps_loader_destroy(s->loader);
+    if (s->images) ps_backend_host_free(s->backend, s->memory.n_images, s->images);
+    free(s->images);
     if (s->backend) ps_backend_close(s->backend);
     for (int64_t g = 0; s->group_mean && g < s->run.n_groups; g++) free(s->group_mean[g]);
     free(s->group_mean);

@@ -25,6 +25,7 @@ typedef struct {
     ps_device_info device;
     ps_memory_share share; /* of the host */
     ps_run_memory memory;
+    float **images; /* [memory.n_images] host memory of the backend for images on their way to the output */
     ps_notes notes;
     uint8_t *states;      /* [n_frames] what the output says */
     int64_t n_work_items; /* frames to do that are no suspects */

@@ -2,10 +2,10 @@
 #ifndef PS_TASKS_RECONSTRUCT_WORKER_PARTS_H
 #define PS_TASKS_RECONSTRUCT_WORKER_PARTS_H
 
-#include "core/log.h"
 #include "core/stage.h"
 #include "input/loader.h"
 #include "tasks/reconstruct/worker.h"
+#include "tasks/reconstruct/writer.h"
 
 enum { PS_MOST_IN_HAND = 32 };
 
@@ -23,14 +23,13 @@ typedef struct {
     ps_loader_findings found;
     double dose;
     double seconds[PS_N_STAGES];
-    bool completed;
+    bool handed_on; /* to the writer, to be done or failed */
 } ps_item;
 
 typedef struct {
     const ps_work *work;
     ps_system_cache cache;
-    ps_method_results results; /* of the frame that is solved */
-    ps_progress *progress;
+    ps_writer *writer;
     ps_work_summary *summary;
     ps_item batch[PS_MOST_IN_HAND];
     int64_t n_batch;
@@ -47,9 +46,7 @@ typedef struct {
 
 /* Drops what it holds. */
 void ps_item_forget(ps_item *it);
-/* It is done or failed, and counted. */
-ps_code ps_item_complete(ps_worker *w, ps_item *it, ps_error *error);
-/* Fails it in the output, with the reason. */
+/* Has it failed in the output, with the reason. */
 ps_code ps_item_fail(ps_worker *w, ps_item *it, const ps_error *reason, ps_error *error);
 /* An error met with a frame in hand fails the frame or is returned, to end this rank's work: see blame.h. */
 ps_code ps_item_settle(ps_worker *w, ps_item *it, ps_code code, const ps_error *reason, ps_error *error);
@@ -74,9 +71,9 @@ ps_code ps_item_load(ps_worker *w, ps_item *it, ps_prepared_system *prepared, ps
 ps_code ps_worker_load(ps_worker *w, ps_item *const *items, int64_t n, ps_prepared_system *prepared, ps_item **ready, int64_t *n_ready,
                        ps_error *error);
 
-/* ---- compute.c: from systems into the output ---- */
+/* ---- compute.c: from systems to the writer ---- */
 
-/* Reduces, solves and writes loaded frames; the frames' own errors fail the frame they belong to. */
+/* Reduces and solves loaded frames and hands them to the writer; the frames' own errors fail the frame they belong to. */
 ps_code ps_worker_compute(ps_worker *w, ps_item *const *items, int64_t n, ps_prepared_system *prepared, ps_error *error);
 /* A frame that leaves more pixels out than its group: its own system without them, and the counts into that. Markers that these counts turn
  * out to hold make it one more round. */
