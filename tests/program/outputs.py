@@ -163,6 +163,17 @@ def histograms_keep_what_they_read(folder):
     refused(folder, "centre.npy", "/output/file: the run would write over", "/histogram/centre", ranks=(None,))
 
 
+def a_centre_that_cannot_be_used_is_said_by_check(folder):
+    folder.save("frame_0.npy", recording(0))
+    os.mkfifo(folder.path / "pipe.npy")
+    folder.save("narrow.npy", numpy.zeros((DETECTOR[0], DETECTOR[1] - 1)))
+    folder.save("centre.npy", numpy.zeros(DETECTOR))
+    folder.save_job(HISTOGRAM)
+    for name, words in (("none.npy", "none.npy"), ("pipe.npy", "pipe.npy: is a FIFO"), ("narrow.npy", "the pedestal is 20 x 17, the detector 20 x 18")):
+        says(folder.call("check", f"histogram.centre={name}", status=2), words)
+    folder.call("check", "histogram.centre=centre.npy")
+
+
 def simulations_keep_what_they_read_and_did_not_make(folder):
     (folder.path / "sim_000_optics.json").write_text(json.dumps(OPTICS))
     folder.save_job(SIMULATE)
@@ -222,6 +233,6 @@ def only_runs_that_happened_are_seen(folder):
 
 sys.exit(main([what_the_job_names_is_no_output, what_recordings_link_to_is_no_output, numbered_sources_are_no_output,
                files_of_a_damaged_master_are_no_output, companions_are_no_output,
-               places_that_hold_no_file_are_refused, own_outputs_are_no_recordings, histograms_keep_what_they_read,
+               places_that_hold_no_file_are_refused, own_outputs_are_no_recordings, histograms_keep_what_they_read, a_centre_that_cannot_be_used_is_said_by_check,
                simulations_keep_what_they_read_and_did_not_make, simulations_keep_data_files_that_are_not_theirs,
                only_runs_that_happened_are_seen]))
