@@ -101,7 +101,8 @@ ps_code ps_clean_wrap(ps_reader **reader, ps_error *error) {
     const ps_recording *info = &(*reader)->info;
     bool is_unsigned = ps_dtype_invalid_value(info->dtype) != 0;
     bool narrower = info->bit_depth > 0 && info->bit_depth < 8 * (int)ps_dtype_bytes(info->dtype);
-    if (is_unsigned && !narrower && integer_limit(info->saturation) >= ps_dtype_invalid_value(info->dtype)) return PS_OK;
+    bool may_be_copied = info->dtype == PS_U32 && info->bit_depth == 0; /* of 16 bits */
+    if (is_unsigned && !narrower && !may_be_copied && integer_limit(info->saturation) >= ps_dtype_invalid_value(info->dtype)) return PS_OK;
     clean_reader *r = calloc(1, sizeof *r);
     if (!r) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a reader");
     r->base = (ps_reader){.ops = &clean_ops, .info = *info, .path = (*reader)->path, .inner = *reader};
