@@ -222,7 +222,8 @@ ps_code ps_hdf5_dataset_open(const char *path, const char *name, ps_hdf5_dataset
     PS_GO(read_layout(opened, converted, error));
     opened->image_low = read_image_number(opened, "image_nr_low");
     opened->image_high = read_image_number(opened, "image_nr_high");
-    opened->data_bytes = (int64_t)H5Dget_storage_size(opened->dataset);
+    opened->data_bytes = opened->is_virtual ? opened->n_positions * opened->rows * opened->columns * (int64_t)opened->stored_bytes
+                                            : (int64_t)H5Dget_storage_size(opened->dataset);
     *dataset = opened;
     opened = NULL;
 done:

@@ -10,7 +10,7 @@
 /* Of one pattern, over the pixels that are looked at: all of them, or, where that is enough to see that it is good (64 lit ones and few
  * that are marked), an eighth of them, spread over the detector. */
 typedef struct {
-    uint32_t lit;    /* pixels with a count other than 0 */
+    uint32_t lit; /* pixels with a count other than 0; none of a pattern of 64 pixels or more that all hold the same count, a fill value */
     uint32_t marked; /* pixels that hold no count: the invalid-count value of the type; what is not finite */
 } ps_pattern_tally;
 
