@@ -11,11 +11,14 @@ void ps_item_forget(ps_item *it) {
     free(it->extra_bad);
     free(it->odd);
     free(it->note);
+    free(it->tally);
     it->counts = NULL;
     it->mean = NULL;
     it->extra_bad = NULL;
     it->odd = NULL;
     it->note = NULL;
+    it->tally = NULL;
+    it->is_loaded = false;
 }
 
 ps_code ps_item_complete(ps_worker *w, ps_item *it, ps_error *error) {
