@@ -103,6 +103,7 @@ ps_code ps_packed_load(const ps_packed_request *request, ps_frame *frame, ps_pat
     *outcome = (ps_packed_outcome){0};
     PS_GO(open_recording(&l, &usable, outcome->why, error));
     if (!usable) goto done;
+    outcome->is_packed = true;
     PS_GO(allocate(&l, error));
     PS_GO(put_recording(&l, tally, outcome, error));
 done:

@@ -15,7 +15,8 @@ typedef struct {
 } ps_packed_request;
 
 typedef struct {
-    bool is_taken; /* false: the recording is to be read as counts, into another frame; why says the reason */
+    bool is_packed; /* it is of a kind that is handed on packed */
+    bool is_taken;  /* false: the recording is to be read as counts, into another frame; why says the reason */
     char why[PS_PACKED_WHY];
     ps_loader_findings found;
     double seconds; /* spent in all */

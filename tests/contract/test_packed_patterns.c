@@ -404,7 +404,7 @@ static void order_and_arguments(void **test_state) {
     bad.first_position = 1;
     problem_require_refused(ps_frame_unpack_put(frame, &bad, &e), &e, PS_E_ARGUMENT, "positions from 1 on uploaded");
     put(frame, &r, how, 0, t.p.n_positions);
-    problem_require_refused(ps_frame_unpack_put(frame, &all, &e), &e, PS_E_ARGUMENT, "put twice");
+    problem_require_refused(ps_frame_unpack_put(frame, &all, &e), &e, PS_E_ARGUMENT, "uploaded twice");
     problem_require_refused(ps_frame_mean_counts(frame, NULL, NULL, &e), &e, PS_E_ARGUMENT, "still being unpacked");
     REQUIRE_OK(ps_frame_unpack_room(frame, &room, &bytes, &error)); /* given back with the frame */
     ps_frame_destroy(frame);

@@ -9,11 +9,14 @@ void ps_item_forget(ps_item *it) {
     free(it->extra_bad);
     free(it->odd);
     free(it->note);
+    free(it->tally);
     it->counts = NULL;
     it->mean = NULL;
     it->extra_bad = NULL;
     it->odd = NULL;
     it->note = NULL;
+    it->tally = NULL;
+    it->is_loaded = false;
 }
 
 ps_code ps_item_fail(ps_worker *w, ps_item *it, const ps_error *reason, ps_error *error) {

@@ -2,7 +2,6 @@
 
 #include "cluster/stop.h"
 #include "cluster/watchdog.h"
-#include "input/packed_load.h"
 #include "tasks/reconstruct/odd_note.h"
 #include "tasks/reconstruct/worker_parts.h"
 
@@ -21,7 +20,7 @@ static ps_code begin_loading(ps_worker *w, int64_t work_item, const uint8_t *odd
 ps_code ps_worker_read_ahead(ps_worker *w, ps_error *error) {
     int64_t remaining;
     bool suspect = false;
-    if (ps_worker_tries_suspects(w) || w->reads_packed) return PS_OK;
+    if (ps_worker_tries_suspects(w) || w->n_next > 0) return PS_OK;
     if (w->ahead < 0) {
         PS_TRY(ps_queue_remaining(w->work->queue, &remaining, error));
         if (remaining <= w->work->cluster->n_ranks) return PS_OK;
@@ -62,52 +61,25 @@ static ps_code note_invalid_values(const ps_worker *w, ps_item *it, const ps_pla
     return PS_OK;
 }
 
-static ps_code renew_counts(const ps_worker *w, ps_item *it, ps_prepared_system *prepared, ps_error *error) {
+ps_code ps_item_renew_counts(const ps_worker *w, ps_item *it, ps_prepared_system *prepared, ps_error *error) {
     if (it->counts) ps_frame_destroy(it->counts);
     it->counts = NULL;
     return ps_frame_create(prepared->system, w->work->run->dtype, &it->counts, error);
 }
 
-static bool goes_on(void *context) {
-    ps_watchdog_beat("read", (long)((const ps_item *)context)->frame);
-    return !ps_stop_wanted();
-}
-
-/* The recording as it is packed; *is_taken false: it is to be read as counts. */
-static ps_code put_packed(ps_worker *w, ps_item *it, bool *is_taken, ps_error *error) {
-    ps_packed_outcome outcome;
-    ps_packed_request request = {.ops = w->work->ops,
-                                 .shape = &w->shape,
-                                 .source = w->work->run->series.items[it->frame].source,
-                                 .bad = w->work->run->groups[ps_worker_group_of(w, it->work_item)].bad,
-                                 .watch = {goes_on, it}};
-    *is_taken = false;
-    PS_TRY(ps_attempts_begin(w->work->attempts, it->frame, error));
-    ps_code code = ps_packed_load(&request, it->counts, w->packed_tally, &outcome, error);
-    it->seconds[PS_STAGE_READ] += outcome.seconds;
-    if (code == PS_E_INTERRUPTED) return PS_FAIL(error, code, "%s", ps_stop_reason());
-    PS_TRY(code);
-    *is_taken = outcome.is_taken;
-    if (!*is_taken) ps_log(PS_LOG_INFO, "frame %lld is unpacked on the host: %s", (long long)it->frame, outcome.why);
-    w->reads_packed = *is_taken;
-    w->tally = w->packed_tally;
-    it->found = outcome.found;
-    return PS_OK;
-}
-
 /* Counts into the system. */
 static ps_code put_recording(ps_worker *w, ps_item *it, ps_prepared_system *prepared, ps_error *error) {
-    bool is_taken = false, tries_packed = w->reads_packed && !it->odd;
-    PS_TRY(renew_counts(w, it, prepared, error));
-    if (tries_packed) PS_TRY(put_packed(w, it, &is_taken, error));
+    bool is_taken = false;
+    if (it->is_loaded || (w->reads_packed && !it->odd)) PS_TRY(ps_item_put_packed(w, it, prepared, &is_taken, error));
     if (is_taken) return PS_OK;
-    if (tries_packed) PS_TRY(renew_counts(w, it, prepared, error));
+    free(it->tally);
+    it->tally = NULL;
+    PS_TRY(ps_item_renew_counts(w, it, prepared, error));
     PS_TRY(begin_loading(w, it->work_item, it->odd, error));
     ps_code code = put_chunks(w, it, error);
     if (code != PS_OK) ps_loader_cancel(w->work->loader);
     it->seconds[PS_STAGE_READ] += ps_loader_seconds(w->work->loader);
     it->found = ps_loader_found(w->work->loader);
-    w->tally = ps_loader_tally(w->work->loader);
     w->loading = -1;
     return code;
 }
@@ -116,7 +88,8 @@ static ps_code put_recording(ps_worker *w, ps_item *it, ps_prepared_system *prep
 static ps_code look_at_patterns(ps_worker *w, ps_item *it, ps_error *error) {
     const ps_run_plan *run = w->work->run;
     ps_odd_patterns found;
-    PS_TRY(ps_odd_patterns_find(w->tally, run->scan_rows * run->scan_columns, it->found.n_pixels, run->scan_columns, &found, error));
+    const ps_pattern_tally *tally = it->tally ? it->tally : ps_loader_tally(w->work->loader);
+    PS_TRY(ps_odd_patterns_find(tally, run->scan_rows * run->scan_columns, it->found.n_pixels, run->scan_columns, &found, error));
     it->looked = true;
     it->seen.n_empty = found.n_empty;
     it->seen.n_marked_patterns = found.n_marked;

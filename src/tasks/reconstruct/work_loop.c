@@ -1,11 +1,9 @@
 #include <malloc.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "cluster/queue.h"
 #include "cluster/stop.h"
 #include "cluster/watchdog.h"
-#include "plan/memory.h"
 #include "tasks/reconstruct/worker_parts.h"
 
 /* Frames of one group from their recordings to the writer. PS_E_MEMORY leaves some of them as they are, not handed on. */
@@ -20,16 +18,21 @@ static ps_code attempt(ps_worker *w, ps_item *const *items, int64_t n, ps_error 
         return PS_OK;
     }
     PS_TRY(ps_worker_load(w, items, n, prepared, ready, &n_ready, error));
-    PS_TRY(ps_worker_read_ahead(w, error));
+    PS_TRY(w->reads_packed ? ps_worker_load_ahead(w, prepared, error) : ps_worker_read_ahead(w, error));
     if (n_ready > 0) PS_TRY(ps_worker_compute(w, ready, n_ready, prepared, error));
-    for (int64_t i = 0; i < n; i++)
-        if (items[i]->extra_bad) PS_TRY(ps_worker_compute_alone(w, items[i], error));
+    for (int64_t i = 0; i < n; i++) {
+        if (!items[i]->extra_bad) continue;
+        ps_worker_abandon_ahead(w); /* memory for its system may be made by dropping the one that the next frames are loaded into */
+        PS_TRY(ps_worker_compute_alone(w, items[i], error));
+    }
     return PS_OK;
 }
 
 /* Puts down the frames that are not handed on, which come first in items then, and frees what is kept for later. Returns how many. */
 static int64_t make_room(ps_worker *w, ps_item **items, int64_t n) {
     int64_t n_left = 0;
+    ps_worker_abandon_ahead(w);
+    w->loads_ahead = false;
     for (int64_t i = 0; i < n; i++) {
         if (items[i]->handed_on) continue;
         ps_item_forget(items[i]);
@@ -95,6 +98,7 @@ static ps_code hand_over(ps_worker *w, ps_error *error) {
     if (w->writer) PS_TRY(ps_writer_give_back(w->writer, error));
     for (int64_t i = 0; i < w->n_batch; i++)
         if (!w->batch[i].handed_on) PS_TRY(ps_queue_give_back(w->work->queue, w->batch[i].work_item, error));
+    for (int64_t i = 0; i < w->n_next; i++) PS_TRY(ps_queue_give_back(w->work->queue, w->next[i].work_item, error));
     if (w->ahead >= 0) PS_TRY(ps_queue_give_back(w->work->queue, w->ahead, error));
     return ps_queue_leave(w->work->queue, error);
 }
@@ -139,16 +143,6 @@ static ps_code work_loop(ps_worker *w, ps_error *error) {
     return PS_OK;
 }
 
-/* Whether the backend may be handed recordings as they are. */
-static ps_code plan_packed(ps_worker *w, ps_error *error) {
-    const ps_run_plan *run = w->work->run;
-    w->shape = ps_run_loader_shape(w->work->job, run);
-    w->reads_packed = ps_backend_unpacks(w->work->ops, PS_PACKED_BSLZ4, run->dtype, run->detector_rows * run->detector_columns);
-    if (!w->reads_packed) return PS_OK;
-    w->packed_tally = malloc((size_t)w->shape.n_positions * sizeof *w->packed_tally);
-    return w->packed_tally ? PS_OK : PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for tallies of patterns");
-}
-
 /* All that was computed is written, whatever ended the work. That it could not be is the reason then, unless there is another. */
 static ps_code stop_writer(ps_worker *w, ps_code code, ps_error *reason) {
     ps_error writing = {0};
@@ -165,12 +159,13 @@ ps_code ps_work_through(const ps_work *work, ps_work_summary *summary, ps_error 
     ps_progress *progress = NULL;
     *summary = (ps_work_summary){0};
     ps_error ignored = {0};
+    ps_worker_plan_packed(&w);
     ps_system_cache_init(&w.cache, work->job, work->run, work->measured, work->group_mean, work->backend);
     w.cache.two_systems = work->two_systems;
     if (work->cluster->rank == 0) progress = ps_progress_begin("reconstructing", work->n_work_items, 10);
     ps_code code = ps_writer_create(work, progress, &w.writer, &reason);
-    if (code == PS_OK) code = plan_packed(&w, &reason);
     if (code == PS_OK) code = work_loop(&w, &reason);
+    ps_worker_abandon_ahead(&w);
     code = stop_writer(&w, code, &reason);
     ps_attempts_give_up(work->attempts, code != PS_E_DEVICE && code != PS_E_BACKEND && code != PS_E_MEMORY, &ignored);
     if (code != PS_OK) end_early(&w, code, &reason);
@@ -179,7 +174,6 @@ ps_code ps_work_through(const ps_work *work, ps_work_summary *summary, ps_error 
     ps_loader_cancel(work->loader);
     ps_writer_destroy(w.writer);
     ps_progress_end(progress);
-    free(w.packed_tally);
     ps_system_cache_free(&w.cache);
     return code;
 }

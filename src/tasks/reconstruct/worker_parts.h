@@ -2,8 +2,12 @@
 #ifndef PS_TASKS_RECONSTRUCT_WORKER_PARTS_H
 #define PS_TASKS_RECONSTRUCT_WORKER_PARTS_H
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "core/stage.h"
 #include "input/loader.h"
+#include "input/packed_load.h"
 #include "tasks/reconstruct/worker.h"
 #include "tasks/reconstruct/writer.h"
 
@@ -20,6 +24,11 @@ typedef struct {
     char *note;   /* on what was filled; NULL: nothing */
     bool looked;
     ps_frame_seen seen;
+    /* of a recording that was handed on packed */
+    bool is_loaded; /* tried, ahead of its turn; outcome and packed_failure say what came of it */
+    ps_packed_outcome outcome;
+    ps_error packed_failure;
+    ps_pattern_tally *tally; /* [positions]; NULL: the loader has it */
     ps_loader_findings found;
     double dose;
     double seconds[PS_N_STAGES];
@@ -36,10 +45,16 @@ typedef struct {
     int64_t frames_at_once; /* as planned, and fewer once an allocation has failed */
     int64_t ahead;          /* a place taken for the next batch; -1: none */
     int64_t loading;        /* the place the loader reads; -1: idle */
-    bool reads_packed;      /* recordings are handed to the backend as they are; once one cannot be, all are read as counts */
+    bool reads_packed;      /* recordings are handed to the backend as they are; once one is not of that kind, all are read as counts */
     ps_loader_shape shape;
-    ps_pattern_tally *packed_tally; /* [positions] with reads_packed */
-    const ps_pattern_tally *tally;  /* of the recording put last */
+    /* the batch that comes after this one, loaded ahead by a thread: load_packed.c */
+    bool loads_ahead;
+    ps_item next[PS_MOST_IN_HAND];
+    int64_t n_next;
+    int n_threads;
+    pthread_t thread;
+    bool is_loading_ahead;
+    atomic_bool gives_up;
 } ps_worker;
 
 /* ---- items.c: what becomes of a frame ---- */
@@ -57,13 +72,29 @@ int64_t ps_worker_group_of(const ps_worker *w, int64_t work_item);
 bool ps_worker_tries_suspects(const ps_worker *w);
 /* *suspect: the frame was begun before and never ended. */
 ps_code ps_worker_is_suspect(const ps_worker *w, int64_t work_item, bool *suspect, ps_error *error);
-/* Fills the batch with frames of one group; empty: there is nothing to take now. */
+/* Fills the batch with frames of one group, those of the next batch first; empty: there is nothing to take now. */
 ps_code ps_worker_claim(ps_worker *w, ps_error *error);
+/* Fills the next batch with frames of this batch's group, unless other ranks are about to run dry; empty before. */
+ps_code ps_worker_claim_next(ps_worker *w, ps_error *error);
+
+/* ---- load_packed.c: recordings as they are packed ---- */
+
+void ps_worker_plan_packed(ps_worker *w);
+/* Into new counts of the system; *is_taken false: it is to be read as counts. */
+ps_code ps_item_put_packed(ps_worker *w, ps_item *it, ps_prepared_system *prepared, bool *is_taken, ps_error *error);
+/* Claims the next batch and starts to load it into frames of the same system, which must stay until the thread has ended. */
+ps_code ps_worker_load_ahead(ps_worker *w, ps_prepared_system *prepared, ps_error *error);
+/* Waits for the thread. */
+void ps_worker_join_ahead(ps_worker *w);
+/* Ends the thread and drops what it loaded; the frames stay claimed. */
+void ps_worker_abandon_ahead(ps_worker *w);
 
 /* ---- load.c: from recordings into systems ---- */
 
 /* Starts reading the next batch's first frame while this batch is computed, unless other ranks are about to run dry. */
 ps_code ps_worker_read_ahead(ps_worker *w, ps_error *error);
+/* A new frame of the system in place of its counts. */
+ps_code ps_item_renew_counts(const ps_worker *w, ps_item *it, ps_prepared_system *prepared, ps_error *error);
 /* Counts into the system, then mean, invalid-count values and dose. A frame with invalid-count values keeps extra_bad and is to be loaded
  * again without them. */
 ps_code ps_item_load(ps_worker *w, ps_item *it, ps_prepared_system *prepared, ps_error *error);
