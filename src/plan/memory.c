@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "plan/images_at_once.h"
 
 static const size_t ring_bytes_most = (size_t)1 << 30;
-static const size_t images_bytes_most = (size_t)512 << 20; /* pinned in a fifth of a second; beyond, a device waits for the file anyway */
 static const size_t batch_of_chunks_bytes = (size_t)64 << 20; /* of chunks as the library fetches them */
 static const double GiB = 1024.0 * 1024.0 * 1024.0;
 
@@ -59,16 +59,6 @@ static size_t image_bytes(const ps_run_plan *run) {
     return (size_t)(run->image_rows * run->image_columns) * sizeof(float);
 }
 
-/* Images that wait to be written while others are computed: those of two frames, or as many as an eighth of what is there and the most
- * that is worth pinning hold. With fewer than two a method that leaves pairs of them could not go on. */
-static int64_t choose_images(const ps_job *job, const ps_run_plan *run, const ps_memory_share *share) {
-    size_t bytes = images_bytes_most;
-    if (share && share->bytes / 8 < bytes) bytes = (size_t)(share->bytes / 8);
-    int64_t most = (int64_t)(bytes / image_bytes(run)), wanted = 2 * ps_method_set_images(&job->methods);
-    int64_t n = wanted < most ? wanted : most;
-    return n > 2 ? n : 2;
-}
-
 /* Pinned buffers of a device for counts on their way up. */
 static size_t pinned_bytes(void) {
     const size_t upload_most = (size_t)64 << 20;
@@ -116,7 +106,7 @@ ps_code ps_run_memory_begin(const ps_job *job, const ps_run_plan *run, const ps_
     const ps_loader_shape shape = ps_run_loader_shape(job, run);
     *memory = (ps_run_memory){.on_device = strcmp(ops->name, "cuda") == 0};
     memory->ring_bytes = choose_ring(&shape, share);
-    memory->n_images = choose_images(job, run, share);
+    memory->n_images = ps_images_at_once(ps_method_set_images(&job->methods), image_bytes(run), share);
     memory->beside_bytes = plan_bytes(run) + decode_bytes(run) + batch_bytes(run) + (size_t)memory->n_images * image_bytes(run) +
                            (memory->on_device ? pinned_bytes() : 0);
     size_t taken = memory->ring_bytes + memory->beside_bytes;

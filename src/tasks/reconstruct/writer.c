@@ -12,9 +12,10 @@
 #include "tasks/reconstruct/results_queue.h"
 #include "tasks/series.h"
 
-/* Frames that are being computed or on their way: one computed, and what the writer needs not to run dry where frames are small. Each of
- * them counts as begun and not ended when the process is killed. */
-enum { MOST_FRAMES = 3 };
+/* Frames that are solved or on their way: one whose images are written, and one whose images wait for that or are made meanwhile. Reading,
+ * copying and reducing further ones goes on beside them. Each counts as begun and not ended when the process is killed, and is written when
+ * it is stopped, so there are no more. */
+enum { MOST_FRAMES = 2 };
 
 /* Where the images of one method of a frame go. */
 typedef struct {
