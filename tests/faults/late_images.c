@@ -6,6 +6,7 @@
  *   PS_LOST_IMAGE=N      the N-th image never arrives: the device is lost
  *   PS_BAD_IMAGE=N       the N-th image holds an infinity
  *   PS_STOP_FRAME=N      SIGTERM comes while the N-th frame is reduced
+ *   PS_AS_DEVICE=1       it is planned for as a device is: several frames may wait to be written
  *   PS_FEW_THREADS=1     MPI allows calls by one thread only
  *
  * These definitions of ps_backend_choose and ps_images_at_once take the place of the program's. */
@@ -125,13 +126,14 @@ ps_code ps_backend_choose(const ps_job *job, int node_rank, int n_node_ranks, co
     late.ssb = ssb;
     late.right_side_image = right_side_image;
     late.host = &host;
+    if (getenv("PS_AS_DEVICE")) late.name = "cuda";
     *ops = &late;
     *options = (ps_backend_options){0};
     return PS_OK;
 }
 
-int64_t ps_images_at_once(int64_t per_frame, size_t image_bytes, const ps_memory_share *share) {
-    (void)per_frame, (void)image_bytes, (void)share;
+int64_t ps_images_at_once(int64_t per_frame, int64_t n_frames, size_t image_bytes, const ps_memory_share *share) {
+    (void)per_frame, (void)n_frames, (void)image_bytes, (void)share;
     return atoi(getenv("PS_IMAGES"));
 }
 

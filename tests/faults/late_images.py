@@ -75,6 +75,9 @@ def few_images_at_a_time_give_the_same(folder):
         for n in (2, 3, 5, 64):
             run(folder, LATE, "out.h5", "--overwrite", ranks=ranks, PS_IMAGES=str(n))
             same(folder, "out.h5", expected, [DONE] * N_FRAMES, f"{n} images, {ranks} ranks")
+        for n in (2, 2 * IMAGES_PER_FRAME, 64):
+            run(folder, LATE, "out.h5", "--overwrite", ranks=ranks, PS_IMAGES=str(n), PS_AS_DEVICE="1")
+            same(folder, "out.h5", expected, [DONE] * N_FRAMES, f"{n} images as on a device, {ranks} ranks")
 
 
 def one_thread_of_mpi_gives_the_same(folder):
@@ -119,12 +122,10 @@ def what_is_computed_is_written_before_a_stop(folder):
     """Writing is slow, so that results wait when the signal comes."""
     expected = expected_results(folder)
     slow = ("PS_INJECT_PATH=out.h5", "PS_INJECT_WRITE_US=3000")
-    for ranks in (None, 3):
-        for frame in (2, 4):
-            text = run(folder, LATE, "out.h5", "--overwrite", ranks=ranks, status=75 if ranks is None else 75, preload=slow, PS_STOP_FRAME=str(frame),
-                       PS_LATE_RANKS="7", PS_IMAGES="64") if ranks is None or frame == 2 else ""
-            if not text:
-                continue
+    for ranks, frame in ((None, 2), (None, 4), (3, 1)):
+        for device in ({}, {"PS_AS_DEVICE": "1"}):
+            text = run(folder, LATE, "out.h5", "--overwrite", ranks=ranks, status=75, preload=slow, PS_STOP_FRAME=str(frame), PS_LATE_RANKS="1",
+                       PS_IMAGES="64", **device)
             says(text, "SIGTERM", "--resume")
             _, states, attempts, _ = results(folder, "out.h5")
             check(FAILED not in states and not any(attempts), f"stopped in frame {frame}: states {states}, attempts {attempts}")
