@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli/cli.h"
 #include "plan/backend_choice.h"
@@ -87,7 +88,13 @@ static void send(float *image) {
     pthread_mutex_unlock(&mutex);
 }
 
+/* Other ranks than those that are struck take their time, so that these get that far. */
 static ps_code reduce(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error) {
+    const struct timespec while_others_work = {.tv_nsec = 300000000};
+    const char *ranks = getenv("PS_LATE_RANKS");
+    int rank = 0;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (ranks && !(atoi(ranks) >> rank & 1)) nanosleep(&while_others_work, NULL);
     for (int64_t i = 0; i < n_frames; i++)
         if (strikes("PS_STOP_FRAME", ++n_reduced)) raise(SIGTERM);
     return ps_backend_cpu_fast.frame_reduce(frames, n_frames, dose, error);
