@@ -75,7 +75,12 @@ typedef struct {
     size_t upload_bytes;
     unsigned char *h_download[2]; /* pinned, for images; guarded by compute_lock */
     size_t download_bytes;
-    cudaEvent_t downloaded[2];
+    cudaStream_t download;
+    cudaEvent_t set_aside[2], downloaded[2]; /* the image of a slot is set aside; it has left the device */
+    unsigned char *h_blocks;                 /* pinned, [n_blocks, block_bytes]: host_memory.cu */
+    size_t block_bytes;
+    int64_t n_blocks;
+    cudaEvent_t *arrived; /* [n_blocks] */
     pthread_mutex_t memory_lock, compute_lock, upload_lock;
     struct ps_cuda_ring *ring; /* unpack_ring.cu; NULL until packed patterns are put */
     ps_device_info info;
@@ -194,7 +199,8 @@ typedef struct {
     float2 *spectra; /* [store_tiles, n_spectrum, 32] */
     int64_t store_tiles;
     unsigned char *scratch;
-    uint64_t *owner; /* host, [frames that fit whole]: serial number of the frame whose complete g is there */
+    unsigned char *aside; /* two images on their way to the host: download.cu */
+    uint64_t *owner;      /* host, [frames that fit whole]: serial number of the frame whose complete g is there */
     int64_t n_owners;
 } ps_cuda_workspace;
 

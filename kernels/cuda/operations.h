@@ -161,12 +161,20 @@ ps_code ps_cuda_flag_clear(ps_cuda_system *system, ps_error *error);
 ps_code ps_cuda_flag_check(ps_cuda_system *system, const char *what, ps_error *error);
 
 /* download.cu */
-/* Starts an image's way to pinned buffer `slot` (0 or 1); the image may be overwritten by later work on the compute stream. */
+/* Bytes of the device that one of two images on their way takes. */
+size_t ps_cuda_aside_bytes(const ps_cuda_system *system);
+/* Starts an image's way, as `slot` (0 or 1); the image may be overwritten by later work on the compute stream. */
 ps_code ps_cuda_download_begin(ps_cuda_system *system, const float *d_image, int slot, ps_error *error);
-/* Waits for it and hands it out as float, double or both: [fine_rows, fine_columns]. */
+/* Hands it out as float, double or both: [fine_rows, fine_columns]. Waits for it, except where it goes to a block of host_memory.cu alone.
+ */
 ps_code ps_cuda_download_end(ps_cuda_system *system, int slot, float *image_f32, double *image_f64, ps_error *error);
 /* memcpy, by several threads when it is large. */
 void ps_cuda_copy_host(void *to, const void *from, size_t bytes, int n_threads);
+
+/* host_memory.cu */
+extern const ps_host_ops ps_cuda_host;
+/* Which block begins there; -1: none. */
+int64_t ps_cuda_host_block(const ps_cuda_backend *backend, const float *image);
 
 /* ssb.cu, ssb_phase.cu */
 ps_code ps_cuda_ssb(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f32, double *phase_f64, double *loss, ps_error *error);

@@ -115,6 +115,7 @@ ps_code ps_worker_compute(ps_worker *w, ps_item *const *items, int64_t n, ps_pre
         return PS_OK;
     }
     for (int64_t i = 0; i < n; i++) {
+        if (code == PS_OK && i > 0 && ps_stop_wanted()) code = PS_FAIL(&reason, PS_E_INTERRUPTED, "%s", ps_stop_reason());
         if (code == PS_OK) code = finish(w, items[i], prepared->plan, &write_failed, &reason);
         if (write_failed) {
             if (error) *error = reason;

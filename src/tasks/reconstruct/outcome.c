@@ -54,6 +54,7 @@ static ps_code work_through(ps_session *s, int64_t n_work_items, const int64_t *
                     .backend = s->backend,
                     .loader = s->loader,
                     .output = s->output,
+                    .n_unwritten = s->memory.n_unwritten,
                     .n_images = s->memory.n_images,
                     .images = s->images,
                     .queue = queue,

@@ -144,13 +144,12 @@ void ps_results_close(ps_results_queue *queue) {
     pthread_mutex_unlock(&queue->mutex);
 }
 
-int ps_results_left(ps_results_queue *queue, int *frames) {
-    int n = 0;
+bool ps_results_is_left(ps_results_queue *queue, int frame) {
+    PS_ASSERT(frame >= 0 && frame < queue->n_frames);
     pthread_mutex_lock(&queue->mutex);
-    for (int i = 0; i < queue->n_frames; i++)
-        if (queue->places[i] == ENDED) frames[n++] = i;
+    bool is_left = queue->places[frame] == ENDED;
     pthread_mutex_unlock(&queue->mutex);
-    return n;
+    return is_left;
 }
 
 /* ---- writing ---- */

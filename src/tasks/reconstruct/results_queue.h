@@ -5,7 +5,7 @@
  *
  * There are n_images buffers for images and room for n_frames frames; who computes waits when none is free. Entries leave the queue in the
  * order in which they were put. When writing fails, everything in the queue is let go and who computes is told with the next call: frames
- * that were put to their end and are not written are those that ps_results_left lists.
+ * that were put to their end and are not written are those of ps_results_is_left.
  *
  * No entry is looked into here, and neither HDF5 nor MPI is called: what is done with an entry is the writer's matter (writer.h). One
  * thread computes and one writes; both may be the same, which then never waits for itself as long as it writes all it put before it takes.
@@ -48,9 +48,8 @@ ps_code ps_results_wait(ps_results_queue *queue, ps_error *error);
 ps_code ps_results_check(ps_results_queue *queue, ps_error *error);
 /* Nothing more is put; who writes is told so once the queue is empty. */
 void ps_results_close(ps_results_queue *queue);
-/* Frames that were put to their end and not written, once writing has failed and its thread is gone: places, [n_frames]; returns how many.
- */
-int ps_results_left(ps_results_queue *queue, int *frames);
+/* Whether the frame in that place was put to its end and is not written: once writing has failed and its thread is gone. */
+bool ps_results_is_left(ps_results_queue *queue, int frame);
 
 /* ---- the writing thread ---- */
 

@@ -166,6 +166,7 @@ ps_code ps_work_through(const ps_work *work, ps_work_summary *summary, ps_error 
     ps_code code = ps_writer_create(work, progress, &w.writer, &reason);
     if (code == PS_OK) code = work_loop(&w, &reason);
     ps_worker_abandon_ahead(&w);
+    if (code == PS_E_INTERRUPTED) ps_queue_stop(work->queue, &ignored); /* the others stop while this rank writes */
     code = stop_writer(&w, code, &reason);
     ps_attempts_give_up(work->attempts, code != PS_E_DEVICE && code != PS_E_BACKEND && code != PS_E_MEMORY, &ignored);
     if (code != PS_OK) end_early(&w, code, &reason);

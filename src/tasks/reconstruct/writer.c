@@ -12,10 +12,6 @@
 #include "tasks/reconstruct/results_queue.h"
 #include "tasks/series.h"
 
-/* Frames that are being computed or on their way: one computed, and what the writer needs not to run dry where frames are small. Each of
- * them counts as begun and not ended when the process is killed. */
-enum { MOST_FRAMES = 3 };
-
 /* Where the images of one method of a frame go. */
 typedef struct {
     ps_image_sink sink;
@@ -40,7 +36,8 @@ struct ps_writer {
     ps_progress *progress;
     pthread_mutex_t progress_mutex;
     ps_results_queue *queue;
-    slot slots[MOST_FRAMES];
+    int n_slots;
+    slot *slots; /* [n_slots] */
     pthread_t thread;
     bool has_thread;
     atomic_long writing;     /* the frame that an entry was last taken of; -1: none yet */
@@ -234,8 +231,11 @@ ps_code ps_writer_create(const ps_work *work, ps_progress *progress, ps_writer *
     writer->progress = progress;
     atomic_store(&writer->writing, -1);
     pthread_mutex_init(&writer->progress_mutex, NULL);
-    for (int i = 0; i < MOST_FRAMES; i++) PS_GO(create_slot(writer, i, error));
-    PS_GO(ps_results_create(work->n_images, work->images, MOST_FRAMES, &writer->queue, error));
+    writer->n_slots = (int)work->n_unwritten;
+    writer->slots = calloc((size_t)writer->n_slots, sizeof *writer->slots);
+    PS_GO_ALLOC(error, writer->slots);
+    for (int i = 0; i < writer->n_slots; i++) PS_GO(create_slot(writer, i, error));
+    PS_GO(ps_results_create(work->n_images, work->images, writer->n_slots, &writer->queue, error));
     PS_GO(start_thread(writer, error));
     *created = writer;
     writer = NULL;
@@ -256,17 +256,19 @@ ps_code ps_writer_stop(ps_writer *writer, ps_work_summary *summary, ps_error *er
 }
 
 ps_code ps_writer_give_back(ps_writer *writer, ps_error *error) {
-    int places[MOST_FRAMES], n = ps_results_left(writer->queue, places);
-    for (int i = 0; i < n; i++) PS_TRY(ps_queue_give_back(writer->work->queue, writer->slots[places[i]].frame.work_item, error));
+    for (int place = 0; place < writer->n_slots; place++)
+        if (ps_results_is_left(writer->queue, place))
+            PS_TRY(ps_queue_give_back(writer->work->queue, writer->slots[place].frame.work_item, error));
     return PS_OK;
 }
 
 void ps_writer_destroy(ps_writer *writer) {
     if (!writer) return;
-    for (int i = 0; i < MOST_FRAMES; i++) {
+    for (int i = 0; writer->slots && i < writer->n_slots; i++) {
         ps_method_results_free(&writer->slots[i].numbers);
         ps_frame_parts_destroy(writer->slots[i].parts);
     }
+    free(writer->slots);
     ps_results_destroy(writer->queue);
     pthread_mutex_destroy(&writer->progress_mutex);
     free(writer);
