@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "core/busy.h"
 #include "core/log.h"
 #include "hdf5/write.h"
 #include "store/internal.h"
@@ -168,8 +169,11 @@ ps_code ps_output_write_attempts(ps_output *output, int64_t frame, int32_t attem
     PS_TRY(check_frame(output, frame, error));
     if (output->columns[PS_COLUMN_ATTEMPTS].dataset < 0) return PS_OK;
     output->begun[frame] = true;
-    PS_TRY(write_number(output, PS_COLUMN_ATTEMPTS, frame, &attempts, error));
-    return ps_output_sync(output, error);
+    ps_busy_begin(PS_RESOURCE_OUTPUT);
+    ps_code code = write_number(output, PS_COLUMN_ATTEMPTS, frame, &attempts, error);
+    if (code == PS_OK) code = ps_output_sync(output, error);
+    ps_busy_end(PS_RESOURCE_OUTPUT);
+    return code;
 }
 
 /* A frame that ends, well or not, is no suspect any more; one that was failed for its count without being begun keeps it. */
@@ -178,11 +182,10 @@ static ps_code end_attempts(const ps_output *output, int64_t frame, ps_error *er
     return output->begun[frame] ? write_number(output, PS_COLUMN_ATTEMPTS, frame, &none, error) : PS_OK;
 }
 
-ps_code ps_output_write_frame(ps_output *output, int64_t frame, const ps_frame_result *result, ps_error *error) {
+static ps_code write_whole_frame(ps_output *output, int64_t frame, const ps_frame_result *result, double start_s, ps_error *error) {
     ps_frame_result timed = *result;
     result_values values;
     uint32_t crc = 0;
-    double start = ps_seconds();
     gather_results(result, values);
     PS_TRY(check_frame(output, frame, error));
     PS_TRY(check_results(output, frame, values, error));
@@ -190,12 +193,24 @@ ps_code ps_output_write_frame(ps_output *output, int64_t frame, const ps_frame_r
     PS_TRY(reopen_frame(output, frame, error));
     PS_TRY(write_results(output, frame, values, &crc, error));
     PS_TRY(read_back(output, frame, values, error));
-    timed.seconds[PS_STAGE_WRITE] += ps_seconds() - start;
+    timed.seconds[PS_STAGE_WRITE] += ps_seconds() - start_s;
     PS_TRY(write_row(output, frame, &timed, crc, error));
     PS_TRY(end_attempts(output, frame, error));
     PS_TRY(ps_output_sync(output, error));
     PS_TRY(ps_output_write_state(output, frame, PS_FRAME_DONE, error));
     return ps_presence_check(output, error);
+}
+
+ps_code ps_output_write_frame(ps_output *output, int64_t frame, const ps_frame_result *result, ps_error *error) {
+    double start_s = ps_seconds();
+    PS_TRY(PS_BUSY(PS_RESOURCE_OUTPUT, write_whole_frame(output, frame, result, start_s, error)));
+    for (int s = 0; s < PS_N_STAGES; s++) output->stage_s[s] += result->seconds[s];
+    output->stage_s[PS_STAGE_WRITE] += ps_seconds() - start_s;
+    return PS_OK;
+}
+
+const double *ps_output_stage_seconds(const ps_output *output) {
+    return output->stage_s;
 }
 
 ps_code ps_output_write_seen(ps_output *output, int64_t frame, const ps_frame_seen *seen, ps_error *error) {
@@ -212,7 +227,7 @@ ps_code ps_output_write_seen(ps_output *output, int64_t frame, const ps_frame_se
     PS_TRY(check_frame(output, frame, error));
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
         if (output->columns[entries[i].column].dataset >= 0)
-            PS_TRY(write_number(output, entries[i].column, frame, entries[i].value, error));
+            PS_TRY(PS_BUSY(PS_RESOURCE_OUTPUT, write_number(output, entries[i].column, frame, entries[i].value, error)));
     return PS_OK;
 }
 
