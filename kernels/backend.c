@@ -5,10 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/busy.h"
 #include "kernels/backend_bench.h"
 #include "kernels/backend_check.h"
 #include "kernels/backend_default.h"
 #include "kernels/backend_unpack.h"
+
+/* What is busy while a backend computes, and while counts are handed to it (core/busy.h). */
+static ps_resource computes(const ps_backend_ops *ops) {
+    return ops->device_count ? PS_RESOURCE_DEVICE : PS_RESOURCE_CORES;
+}
+
+static ps_resource moves(const ps_backend_ops *ops) {
+    return ops->device_count ? PS_RESOURCE_BUS : PS_RESOURCE_CORES;
+}
 
 /* --- backends --- */
 
@@ -101,7 +111,7 @@ ps_code ps_system_set_weights(ps_system *system, const double *weights, ps_error
 ps_code ps_system_prepare(ps_system *system, ps_error *error) {
     PS_CHECK_POINTER(system);
     system->is_prepared = false;
-    PS_TRY(system->ops->system_prepare(system, error));
+    PS_TRY(PS_BUSY(computes(system->ops), system->ops->system_prepare(system, error)));
     system->is_prepared = true;
     return PS_OK;
 }
@@ -162,7 +172,7 @@ ps_code ps_frame_upload(ps_frame *frame, int64_t first_position, int64_t n_posit
     if (frame->unpacking) return PS_FAIL(error, PS_E_ARGUMENT, "counts put into a frame that takes packed patterns");
     memset(frame->is_put + first_position, 1, (size_t)n_positions);
     frame->n_put += n_positions;
-    return frame->ops->frame_upload(frame, first_position, n_positions, counts, error);
+    return PS_BUSY(moves(frame->ops), frame->ops->frame_upload(frame, first_position, n_positions, counts, error));
 }
 
 ps_code ps_bench_fill(ps_frame *frame, uint64_t seed, double *gather_s, ps_error *error) {
@@ -181,7 +191,7 @@ ps_code ps_frame_mean_counts(ps_frame *frame, double *mean, int64_t *n_marked, p
     PS_CHECK_HOST(frame->system->backend, mean);
     PS_CHECK_HOST(frame->system->backend, n_marked);
     PS_TRY(ps_check_complete(frame, error));
-    return frame->ops->frame_mean_counts(frame, mean, n_marked, error);
+    return PS_BUSY(computes(frame->ops), frame->ops->frame_mean_counts(frame, mean, n_marked, error));
 }
 
 ps_code ps_frame_reduce(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error) {
@@ -192,7 +202,7 @@ ps_code ps_frame_reduce(ps_frame *const *frames, int64_t n_frames, const double 
     PS_TRY(ps_check_batch(frames, n_frames, dose, error));
     PS_CHECK_HOST(frames[0]->system->backend, dose);
     for (int64_t i = 0; i < n_frames; i++) frames[i]->is_reduced = false;
-    PS_TRY(frames[0]->ops->frame_reduce(frames, n_frames, dose, error));
+    PS_TRY(PS_BUSY(computes(frames[0]->ops), frames[0]->ops->frame_reduce(frames, n_frames, dose, error)));
     for (int64_t i = 0; i < n_frames; i++) frames[i]->is_reduced = true;
     return PS_OK;
 }
@@ -226,7 +236,8 @@ ps_code ps_system_solve(ps_frame *frame, ps_methods method, int64_t n_strengths,
     PS_TRY(ps_check_reduced(frame, error));
     PS_TRY(ps_check_strengths(method, n_strengths, strengths, error));
     PS_TRY(check_solution(frame, method, n_strengths, solution, error));
-    return n_strengths > 0 ? frame->ops->solve(frame, method, n_strengths, strengths, solution, error) : PS_OK;
+    if (n_strengths == 0) return PS_OK;
+    return PS_BUSY(computes(frame->ops), frame->ops->solve(frame, method, n_strengths, strengths, solution, error));
 }
 
 ps_code ps_frame_ssb(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f32, double *phase_f64, double *loss, ps_error *error) {
@@ -239,7 +250,7 @@ ps_code ps_frame_ssb(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f
     PS_CHECK_HOST(frame->system->backend, loss);
     PS_TRY(ps_check_enabled(frame->system, PS_METHOD_SSB, error));
     PS_TRY(ps_check_reduced(frame, error));
-    return frame->ops->ssb(frame, estimator, phase_f32, phase_f64, loss, error);
+    return PS_BUSY(computes(frame->ops), frame->ops->ssb(frame, estimator, phase_f32, phase_f64, loss, error));
 }
 
 ps_code ps_frame_right_side_image(ps_frame *frame, float *image_f32, double *image_f64, ps_error *error) {
@@ -248,7 +259,7 @@ ps_code ps_frame_right_side_image(ps_frame *frame, float *image_f32, double *ima
     PS_CHECK_HOST(frame->system->backend, image_f64);
     PS_TRY(ps_check_enabled(frame->system, PS_METHOD_MF, error));
     PS_TRY(ps_check_reduced(frame, error));
-    return frame->ops->right_side_image(frame, image_f32, image_f64, error);
+    return PS_BUSY(computes(frame->ops), frame->ops->right_side_image(frame, image_f32, image_f64, error));
 }
 
 int64_t ps_frame_image_pixels(const ps_frame *frame) {
@@ -260,8 +271,8 @@ ps_code ps_frame_data_norm(ps_frame *frame, double *data_norm, ps_error *error) 
     PS_CHECK_POINTER(data_norm);
     PS_CHECK_HOST(frame->system->backend, data_norm);
     PS_TRY(ps_check_reduced(frame, error));
-    return frame->ops->frame_data_norm ? frame->ops->frame_data_norm(frame, data_norm, error)
-                                       : ps_default_data_norm(frame, data_norm, error);
+    return PS_BUSY(computes(frame->ops), frame->ops->frame_data_norm ? frame->ops->frame_data_norm(frame, data_norm, error)
+                                                                     : ps_default_data_norm(frame, data_norm, error));
 }
 
 /* --- inspection --- */

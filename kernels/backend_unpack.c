@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "core/busy.h"
 #include "kernels/backend_check.h"
 
 struct ps_unpack_state {
@@ -127,7 +128,8 @@ ps_code ps_frame_unpack_put(ps_frame *frame, const ps_packed *packed, ps_error *
     memset(frame->is_put + packed->first_position, 1, (size_t)packed->n_positions);
     memset(frame->unpacking->is_packed + packed->first_position, 1, (size_t)packed->n_positions);
     frame->n_put += packed->n_positions;
-    return frame->ops->unpack ? frame->ops->unpack->put(frame, packed, error) : put_default(frame, packed, error);
+    if (!frame->ops->unpack) return put_default(frame, packed, error);
+    return PS_BUSY(PS_RESOURCE_BUS, frame->ops->unpack->put(frame, packed, error));
 }
 
 /* Refused positions are to be put again. */
@@ -152,7 +154,7 @@ ps_code ps_frame_unpack_end(ps_frame *frame, uint8_t *refused, int64_t *n_refuse
     size_t n = (size_t)frame->system->n_positions;
     ps_code code = PS_OK;
     if (frame->ops->unpack)
-        code = frame->ops->unpack->end(frame, refused, tally, error);
+        code = PS_BUSY(PS_RESOURCE_BUS, frame->ops->unpack->end(frame, refused, tally, error));
     else {
         memcpy(refused, state->refused, n);
         if (tally) memcpy(tally, state->tally, n * sizeof *tally);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/busy.h"
 #include "hdf5/behind.h"
 #include "hdf5/bslz4.h"
 #include "hdf5/chunks.h"
@@ -288,7 +289,8 @@ ps_code ps_hdf5_dataset_read(ps_hdf5_dataset *dataset, const ps_hdf5_read *read,
     if (dataset->storage != PS_THROUGH_HDF5) return ps_hdf5_chunks_read(dataset, read, error);
     ps_hdf5_lock();
     ps_hdf5_note(dataset->path, read->frame_offset + read->first, read->n);
-    ps_code code = read_through_hdf5(dataset, read, error);
+    /* The library reads and unpacks in one call; what its filters unpack takes most of that. */
+    ps_code code = PS_BUSY(dataset->chunk[0] > 0 ? PS_RESOURCE_DECODE : PS_RESOURCE_FILE, read_through_hdf5(dataset, read, error));
     ps_hdf5_unlock();
     return code;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/busy.h"
 #include "core/log.h"
 #include "input/open.h"
 
@@ -110,8 +111,10 @@ static ps_code fill_odd(ps_loader *loader, ps_reader *reader, const slot *into, 
 static ps_code read_slot(ps_loader *loader, ps_reader *reader, const slot *into, ps_error *error) {
     PS_TRY(ps_reader_read(reader, into->first_position, into->n_positions, into->counts, error));
     if (loader->odd) PS_TRY(fill_odd(loader, reader, into, error));
+    ps_busy_begin(PS_RESOURCE_DECODE);
     ps_patterns_tally(loader->shape.dtype, into->counts, into->n_positions, count_pixels(&loader->shape), loader->bad, loader->n_bad,
                       loader->tally + into->first_position);
+    ps_busy_end(PS_RESOURCE_DECODE);
     return PS_OK;
 }
 
@@ -126,7 +129,9 @@ static void note_findings(ps_loader *loader, const ps_reader *reader) {
 static ps_code read_recording(ps_loader *loader, ps_error *error) {
     ps_reader *reader = NULL;
     double begin_s = ps_seconds();
+    ps_busy_begin(PS_RESOURCE_FILE);
     ps_code code = ps_reader_open(loader->source, &loader->shape.options, &reader, error);
+    ps_busy_end(PS_RESOURCE_FILE);
     if (code == PS_OK) code = ps_loader_check_shape(&loader->shape, reader, error);
     for (int64_t position = 0; code == PS_OK && position < loader->shape.n_positions;) {
         slot *into = wait_for_slot(loader);

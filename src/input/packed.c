@@ -57,6 +57,10 @@ int64_t ps_packed_bytes(const ps_packed_recording *recording) {
     return recording->bytes;
 }
 
+bool ps_packed_is_short(const ps_packed_recording *recording, int64_t position, size_t pattern_bytes) {
+    return recording->packing == PS_PACKED_PLAIN || recording->places[position].bytes < pattern_bytes / 8;
+}
+
 /* ---- whether it can be --------------------------------------------------------------------------------------------------------- */
 
 static bool say(char why[PS_PACKED_WHY], const char *text) {

@@ -21,6 +21,8 @@ void ps_packed_close(ps_packed_recording *recording);
 ps_packing ps_packed_packing(const ps_packed_recording *recording);
 uint32_t ps_packed_limit(const ps_packed_recording *recording); /* as in ps_unpack_rules */
 int64_t ps_packed_bytes(const ps_packed_recording *recording);  /* of all chunks */
+/* Whether a pattern's chunk takes no more than an eighth of its counts, or is not compressed at all. */
+bool ps_packed_is_short(const ps_packed_recording *recording, int64_t position, size_t pattern_bytes);
 
 /* How many patterns from `first` on fit into a room; 0: the first one alone does not. */
 int64_t ps_packed_fit(const ps_packed_recording *recording, int64_t first, size_t room_bytes);

@@ -56,11 +56,23 @@ static ps_code open_recording(loading *l, bool *usable, char why[PS_PACKED_WHY],
     return PS_OK;
 }
 
-/* A pattern that the device did not take, through the reader, which says what is wrong with it. */
-static ps_code put_counts(loading *l, int64_t position, ps_pattern_tally *tally, ps_error *error) {
+static ps_code look_at_counts(loading *l, int64_t position, ps_pattern_tally *tally, ps_error *error) {
     PS_TRY(ps_reader_read(l->reader, position, 1, l->pattern, error));
     ps_patterns_tally(l->request->shape->dtype, l->pattern, 1, l->n_pixels, l->bad, l->n_bad, tally);
+    return PS_OK;
+}
+
+/* A pattern that the device did not take, through the reader, which says what is wrong with it. */
+static ps_code put_counts(loading *l, int64_t position, ps_pattern_tally *tally, ps_error *error) {
+    PS_TRY(look_at_counts(l, position, tally, error));
     return ps_frame_upload(l->frame, position, 1, l->pattern, error);
+}
+
+/* A pattern of one value throughout has all pixels lit, and packs well: rare enough to be looked at as counts. */
+static bool may_be_flat(const loading *l, int64_t position) {
+    size_t pattern_bytes = (size_t)l->n_pixels * ps_dtype_bytes(l->request->shape->dtype);
+    const ps_unpack_tally *t = &l->packed_tally[position];
+    return t->lit[1] == l->n_pixels - l->n_bad && ps_packed_is_short(l->recording, position, pattern_bytes);
 }
 
 static ps_code take_tallies(loading *l, ps_pattern_tally *tally, ps_loader_findings *found, ps_error *error) {
@@ -70,7 +82,10 @@ static ps_code take_tallies(loading *l, ps_pattern_tally *tally, ps_loader_findi
             PS_TRY(put_counts(l, i, &tally[i], error));
             continue;
         }
-        tally[i] = ps_patterns_choose(l->packed_tally[i].lit, l->packed_tally[i].marked, l->n_pixels);
+        if (may_be_flat(l, i)) {
+            PS_TRY(look_at_counts(l, i, &tally[i], error));
+        } else
+            tally[i] = ps_patterns_choose(l->packed_tally[i].lit, l->packed_tally[i].marked, l->n_pixels);
         n_limited += l->packed_tally[i].n_limited;
     }
     *found = (ps_loader_findings){

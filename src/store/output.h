@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/stage.h"
+#include "core/usage.h"
 #include "job/job.h"
 #include "method/method.h"
 #include "optics/plan.h"
@@ -141,6 +142,11 @@ typedef struct {
     const char *backend, *precision;                       /* what prepared it */
 } ps_output_prepared;
 ps_code ps_output_write_prepared(ps_output *output, int64_t optics, const ps_output_prepared *prepared, ps_error *error);
+/* Rank-local. Seconds of each stage, over all frames that this rank wrote: [PS_N_STAGES], borrowed. Those of writing go up to where the
+ * frame is on disk. */
+const double *ps_output_stage_seconds(const ps_output *output);
+/* Rank-local, by one rank, before closing: what bounded the run, over all ranks. Nothing happens in a file without room for it. */
+ps_code ps_output_write_usage(ps_output *output, const ps_usage *usage, ps_error *error);
 /* Collective: writes end time and counts (rank 0), closes, and puts the file into the directory's ro-crate-metadata.json. When every frame
  * is done, earlier results kept beside it (PATH.previous-N) go. PS_E_IO when the file is no longer there or was cut: what can be saved is.
  */

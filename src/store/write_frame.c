@@ -3,6 +3,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "core/busy.h"
 #include "core/log.h"
 #include "hdf5/write.h"
 #include "store/internal.h"
@@ -100,8 +101,11 @@ ps_code ps_output_write_attempts(ps_output *output, int64_t frame, int32_t attem
     PS_TRY(check_frame(output, frame, error));
     if (output->columns[PS_COLUMN_ATTEMPTS].dataset < 0) return PS_OK;
     output->begun[frame] = true;
-    PS_TRY(write_number(output, PS_COLUMN_ATTEMPTS, frame, &attempts, error));
-    return sync_number(output, PS_COLUMN_ATTEMPTS, frame, &attempts, error);
+    ps_busy_begin(PS_RESOURCE_OUTPUT);
+    ps_code code = write_number(output, PS_COLUMN_ATTEMPTS, frame, &attempts, error);
+    if (code == PS_OK) code = sync_number(output, PS_COLUMN_ATTEMPTS, frame, &attempts, error);
+    ps_busy_end(PS_RESOURCE_OUTPUT);
+    return code;
 }
 
 /* A frame that ends, well or not, is no suspect any more; one that was failed for its count without being begun keeps it. */
@@ -119,7 +123,7 @@ static ps_code begin_frame(ps_output *output, ps_frame_parts *parts, ps_error *e
     return PS_OK;
 }
 
-ps_code ps_output_write_image(ps_output *output, ps_frame_parts *parts, const ps_image_place *place, const float *image, ps_error *error) {
+static ps_code write_image(ps_output *output, ps_frame_parts *parts, const ps_image_place *place, const float *image, ps_error *error) {
     double start = ps_seconds();
     PS_TRY(check_frame(output, parts->frame, error));
     PS_TRY(ps_parts_check_image(output, parts, place, image, error));
@@ -129,10 +133,13 @@ ps_code ps_output_write_image(ps_output *output, ps_frame_parts *parts, const ps
     return PS_OK;
 }
 
-ps_code ps_output_finish_frame(ps_output *output, ps_frame_parts *parts, const ps_frame_result *result, ps_error *error) {
+ps_code ps_output_write_image(ps_output *output, ps_frame_parts *parts, const ps_image_place *place, const float *image, ps_error *error) {
+    return PS_BUSY(PS_RESOURCE_OUTPUT, write_image(output, parts, place, image, error));
+}
+
+static ps_code finish_frame(ps_output *output, ps_frame_parts *parts, const ps_frame_result *result, double start, ps_error *error) {
     ps_frame_result timed = *result;
     uint32_t crc = 0;
-    double start = ps_seconds();
     int64_t frame = parts->frame;
     PS_TRY(check_frame(output, frame, error));
     PS_TRY(ps_parts_check_rest(output, parts, result, error));
@@ -144,6 +151,18 @@ ps_code ps_output_finish_frame(ps_output *output, ps_frame_parts *parts, const p
     PS_TRY(ps_output_sync(output, error));
     PS_TRY(ps_output_write_state(output, frame, PS_FRAME_DONE, error));
     return ps_presence_check(output, error);
+}
+
+ps_code ps_output_finish_frame(ps_output *output, ps_frame_parts *parts, const ps_frame_result *result, ps_error *error) {
+    double start = ps_seconds();
+    PS_TRY(PS_BUSY(PS_RESOURCE_OUTPUT, finish_frame(output, parts, result, start, error)));
+    for (int s = 0; s < PS_N_STAGES; s++) output->stage_s[s] += result->seconds[s];
+    output->stage_s[PS_STAGE_WRITE] += parts->seconds + ps_seconds() - start;
+    return PS_OK;
+}
+
+const double *ps_output_stage_seconds(const ps_output *output) {
+    return output->stage_s;
 }
 
 ps_code ps_output_write_frame(ps_output *output, int64_t frame, const ps_frame_result *result, ps_error *error) {
@@ -169,7 +188,7 @@ ps_code ps_output_write_seen(ps_output *output, int64_t frame, const ps_frame_se
     PS_TRY(check_frame(output, frame, error));
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
         if (output->columns[entries[i].column].dataset >= 0)
-            PS_TRY(write_number(output, entries[i].column, frame, entries[i].value, error));
+            PS_TRY(PS_BUSY(PS_RESOURCE_OUTPUT, write_number(output, entries[i].column, frame, entries[i].value, error)));
     return PS_OK;
 }
 

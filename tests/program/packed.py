@@ -136,8 +136,22 @@ def odd_patterns(folder):
     both(folder, "series.allow_partial=true", packed=False)
 
 
+def patterns_of_one_value(folder):
+    def change(counts):
+        counts[17] = 7
+
+    save_job(folder)
+    save_series(folder, change)
+    says(both(folder, status=3).error(1), "1 of 42 patterns is empty: position 17")
+
+
 def what_is_read_as_counts(folder):
     save_job(folder)
+    for frame in range(N_FRAMES):  # 65535 may be an invalid-count value of 16 bits
+        counts = recording(frame + 1, "uint32")
+        counts[4, IN_DISC[0], IN_DISC[1]] = 65535
+        write_master(folder, frame, counts)
+    both(folder, packed=False)
     for frame in range(N_FRAMES):
         write_master(folder, frame, recording(frame + 1), chunks=3)
     both(folder, packed=False)
@@ -151,4 +165,4 @@ def what_is_read_as_counts(folder):
 
 if __name__ == "__main__":
     sys.exit(main([compressed_series, uncompressed_series, damaged_chunk, file_that_ends, saturated_and_marked_pixels, odd_patterns,
-                   what_is_read_as_counts]))
+                   patterns_of_one_value, what_is_read_as_counts]))

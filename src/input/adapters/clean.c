@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/assert.h"
+#include "core/busy.h"
 
 typedef struct {
     ps_reader base;
@@ -77,8 +78,10 @@ static ps_code read_counts(ps_reader *reader, int64_t first, int64_t n, void *co
     clean_reader *r = (clean_reader *)reader;
     const ps_recording *info = &r->base.inner->info;
     PS_TRY(ps_reader_read(r->base.inner, first, n, counts, error));
+    ps_busy_begin(PS_RESOURCE_DECODE);
     ps_invalid_values_clean(counts, n, info->detector_rows * info->detector_columns, info, &r->found);
     ps_counts_clean(counts, n * info->detector_rows * info->detector_columns, info->dtype, info->saturation, &r->found);
+    ps_busy_end(PS_RESOURCE_DECODE);
     return PS_OK;
 }
 

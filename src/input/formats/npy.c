@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/busy.h"
 #include "core/byte_order.h"
 #include "core/file_read.h"
 #include "input/formats/formats.h"
@@ -130,7 +131,9 @@ static ps_code read_counts(ps_reader *reader, int64_t first, int64_t n, void *co
     else
         PS_TRY(ps_file_read(reader->path, r->descriptor, r->header.data_offset + first * (int64_t)(frame * size), (size_t)n * frame * size,
                             counts, error));
+    ps_busy_begin(PS_RESOURCE_DECODE);
     if (info->big_endian) ps_swap_bytes(counts, (size_t)n * frame, size);
+    ps_busy_end(PS_RESOURCE_DECODE);
     return PS_OK;
 }
 

@@ -49,8 +49,12 @@ static void free_session(ps_session *s) {
 }
 
 ps_code ps_reconstruct(const ps_cluster *cluster, const ps_job *job, const ps_run_options *options, ps_error *error) {
-    ps_session s = {
-        .cluster = cluster, .job = job, .resume = options->resume, .overwrite = options->overwrite, .retry_failed = options->retry_failed};
+    ps_session s = {.cluster = cluster,
+                    .job = job,
+                    .resume = options->resume,
+                    .overwrite = options->overwrite,
+                    .retry_failed = options->retry_failed,
+                    .begin = ps_busy_read()};
     ps_code code = ps_session_prepare(&s, error);
     ps_error closing = {0};
     if (code != PS_OK) goto done;

@@ -115,9 +115,16 @@ static void end_early(ps_worker *w, ps_code code, const ps_error *reason) {
     MPI_Abort(w->work->cluster->communicator, ps_code_exit_status(told));
 }
 
+/* Each look changes rank 0's counters a dozen times, which takes them some 40 microseconds: all ranks together look at most ten thousand
+ * times a second, and one at most fifty times (docs/performance.md, "How cost grows"). */
+static struct timespec pause_between_looks(int n_ranks) {
+    long milliseconds = n_ranks < 200 ? 20 : n_ranks / 10;
+    return (struct timespec){.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000};
+}
+
 /* Nothing to take now: waits until something is given back or all is finished. */
 static ps_code wait_for_others(ps_worker *w, bool *finished, ps_error *error) {
-    const struct timespec pause = {.tv_nsec = 20000000};
+    const struct timespec pause = pause_between_looks(w->work->cluster->n_ranks);
     ps_queue_status status;
     ps_watchdog_beat("waiting for other ranks", -1);
     PS_TRY(ps_queue_state(w->work->queue, &status, error));
