@@ -40,7 +40,7 @@ typedef struct ps_method ps_method;
 /* Where a method's images go, one after another. The caller fills the functions and puts what they need behind them. */
 typedef struct ps_image_sink ps_image_sink;
 struct ps_image_sink {
-    int64_t n_rooms; /* images that are asked room for before one of them is sent, at most; 1 or more */
+    int64_t n_rooms; /* images that are asked room for before one of them is sent, at most, but of a pair always both; 1 or more */
     /* Room for [image] floats, for an image of that result: strength counts through the method's strengths, 0 without. May wait. */
     ps_code (*room)(ps_image_sink *sink, int result, int64_t strength, float **image, ps_error *error);
     /* The image was asked for: it is there, or on its way (ps_backend_host_wait) where room gave memory of the backend's. */

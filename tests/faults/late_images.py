@@ -105,6 +105,10 @@ def images_that_never_arrive_lose_the_device(folder):
                 continue
             says(run(folder, LATE, "out.h5", "--overwrite", ranks=3, **lost), "gave its frames back", "fell off the bus")
             same(folder, "out.h5", expected, [DONE] * N_FRAMES, f"image {image} lost on one of three ranks")
+    waiting = {"PS_LOST_IMAGE": str(IMAGES_PER_FRAME), "PS_LATE_RANKS": "1", "PS_IMAGES": "64"}
+    slow = ("PS_INJECT_PATH=out.h5", "PS_INJECT_WRITE_US=3000")
+    says(run(folder, LATE, "out.h5", "--overwrite", ranks=3, preload=slow, **waiting), "gave its frames back", "fell off the bus")
+    same(folder, "out.h5", expected, [DONE] * N_FRAMES, "a whole frame waited to be written")
 
 
 def a_bad_image_fails_its_frame(folder):

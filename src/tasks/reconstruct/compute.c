@@ -90,7 +90,10 @@ static ps_code finish(ps_worker *w, ps_item *it, const ps_plan *plan, bool *writ
     ps_code code = ps_writer_begin(w->writer, it->work_item, it->frame, &to, error);
     if (code == PS_OK) {
         ps_watchdog_beat("solve", (long)it->frame);
-        code = ps_frame_solve(&w->work->job->methods, it->counts, n_data, to, error);
+        if (ps_stop_wanted()) /* it may have come while this waited for the writer */
+            code = PS_FAIL(error, PS_E_INTERRUPTED, "%s", ps_stop_reason());
+        else
+            code = ps_frame_solve(&w->work->job->methods, it->counts, n_data, to, error);
         describe(w, it, to);
         if (code == PS_OK)
             code = hand_on(w, it, to, error);
@@ -115,7 +118,6 @@ ps_code ps_worker_compute(ps_worker *w, ps_item *const *items, int64_t n, ps_pre
         return PS_OK;
     }
     for (int64_t i = 0; i < n; i++) {
-        if (code == PS_OK && i > 0 && ps_stop_wanted()) code = PS_FAIL(&reason, PS_E_INTERRUPTED, "%s", ps_stop_reason());
         if (code == PS_OK) code = finish(w, items[i], prepared->plan, &write_failed, &reason);
         if (write_failed) {
             if (error) *error = reason;
