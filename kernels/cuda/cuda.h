@@ -105,7 +105,7 @@ typedef struct {
     double width;            /* semiangle / pitch when the pitches are equal */
     double thick_u, thick_v; /* wavelength * thickness * |e|^2 */
     double tilt_u, tilt_v;   /* thickness * (e . tilt) */
-    float edge_u_f32, inverse_edge_v, width_f32;
+    float edge_u_f32, edge_v_f32, inverse_edge_v, width_f32;
     float reach2, inner2; /* rho^2 beyond which the aperture is 0, up to which it is 1; inner2 < 0: nowhere */
     bool equal_pitch, is_thick, mirrored;
 } ps_cuda_geometry;

@@ -108,6 +108,14 @@ size_t ps_cuda_ring_bytes(const ps_system_desc *desc, ps_dtype dtype); /* on the
 void ps_cuda_ring_release(ps_cuda_backend *backend);
 
 /* scan_fft.cu */
+typedef enum { PS_FFT_ANY, PS_FFT_FIRST_EVEN, PS_FFT_SECOND_EVEN } ps_fft_parity;
+/* How n values are transformed in one block (scan_fft.cuh), but for the roots; false: n is not a product of two lengths that registers hold
+ * and of which one is even as asked. */
+bool ps_cuda_fft_plan(int64_t n, ps_fft_parity parity, ps_fft_plan *plan);
+/* exp(-2 pi i j k1 / n) -> d_roots: [second, first] */
+ps_code ps_cuda_fft_send_roots(const ps_fft_plan *plan, float2 *d_roots, ps_error *error);
+/* Whether the 16 slots from `slot` on hold no pixel. */
+bool ps_cuda_sheet_is_empty(const ps_cuda_layout *layout, int64_t slot);
 bool ps_cuda_scan_fft_plan(ps_cuda_system *system); /* sets the plans; false: a side of the scan is not for it */
 void ps_cuda_scan_fft_carve(ps_cuda_system *system, ps_cuda_arena *arena);
 ps_code ps_cuda_scan_fft_fill(ps_cuda_system *system, ps_error *error);

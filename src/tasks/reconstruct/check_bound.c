@@ -21,9 +21,10 @@ static double larger(double a, double b) {
 
 double ps_frame_period(const double *busy_s) {
     double reading = busy_s[PS_RESOURCE_FILE] + busy_s[PS_RESOURCE_DECODE];
-    double computing = busy_s[PS_RESOURCE_BUS] + busy_s[PS_RESOURCE_DEVICE] + busy_s[PS_RESOURCE_CORES] + busy_s[PS_RESOURCE_OUTPUT];
+    double computing = busy_s[PS_RESOURCE_BUS] + busy_s[PS_RESOURCE_DEVICE] + busy_s[PS_RESOURCE_CORES];
     bool share_cores = busy_s[PS_RESOURCE_CORES] > 0;
-    return larger(larger(reading, computing), share_cores ? computing + busy_s[PS_RESOURCE_DECODE] : 0);
+    double longest = larger(larger(reading, computing), busy_s[PS_RESOURCE_OUTPUT]);
+    return larger(longest, share_cores ? computing + busy_s[PS_RESOURCE_DECODE] : 0);
 }
 
 /* ---- reading ---- */

@@ -6,8 +6,8 @@
 #include "core/busy.h"
 #include "tasks/check.h"
 
-/* Seconds from frame to frame of one rank. A rank reads and decodes the next frame while it computes and writes this one; decoding takes
- * the same cores as a backend that computes on them. busy_s: [PS_N_RESOURCES] of a frame. */
+/* Seconds from frame to frame of one rank. A rank reads and decodes the next frame while it computes this one and writes the one before;
+ * decoding takes the same cores as a backend that computes on them. busy_s: [PS_N_RESOURCES] of a frame. */
 double ps_frame_period(const double *busy_s);
 
 /* Reading: of the first recording that can be read, up to 64 MiB or a second of it, as the file system gives it now. */
