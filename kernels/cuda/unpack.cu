@@ -224,8 +224,18 @@ static ps_code launch_bytes(ps_cuda_frame *frame, const unpack_arguments *a, boo
     return PS_OK;
 }
 
+/* Plain patterns need no unpacking: the active pixels are taken out of the bytes as they came. */
+template <typename Word>
+static ps_code launch_dense(ps_cuda_frame *frame, const unpack_arguments *a, bool sees, cudaStream_t stream, ps_error *error) {
+    const ps_cuda_packed *packed = &a->packed;
+    unsigned n = (unsigned)packed->n_positions;
+    if (sees) PS_CUDA_LAUNCH(error, see_kernel<Word>, n, SEE_THREADS, 0, stream, *a, 0, (Word *)packed->d_bytes);
+    return ps_cuda_frame_gather(frame, packed->first_position, packed->n_positions, packed->d_bytes, stream, error);
+}
+
 template <typename Word> static ps_code launch(ps_cuda_frame *frame, const unpack_arguments *a, cudaStream_t stream, ps_error *error) {
     bool sees = frame->unpack_tallies || a->meaning.limit > 0;
+    if (a->packed.is_dense) return launch_dense<Word>(frame, a, sees, stream, error);
     PS_CUDA_LAUNCH(error, find_kernel, (unsigned)ps_cuda_blocks(a->packed.n_positions, FIND_THREADS), FIND_THREADS, 0, stream, *a);
     if (a->shape.packing != PS_PACKED_BSLZ4) return launch_bytes<Word>(frame, a, sees, stream, error);
     return sees ? launch_blocks<Word, true>(frame->system->backend, a, stream, error)

@@ -9,10 +9,11 @@ enum { PS_CUDA_PIECES = 16, PS_CUDA_TALLIES = 5 };
 
 /* Packed patterns on the device, and room to find their blocks. */
 typedef struct {
-    const uint8_t *d_bytes;              /* readable up to the word that holds the last byte */
+    uint8_t *d_bytes;                    /* readable up to the word that holds the last byte */
     const ps_packed_pattern *d_patterns; /* [n_positions] */
     uint32_t *d_starts;                  /* [n_positions, n_blocks + 1] */
     int64_t first_position, n_positions;
+    bool is_dense; /* plain patterns from d_bytes on, one right behind the other: a limit is made to hold in place */
 } ps_cuda_packed;
 
 /* unpack_lists.cu: makes the lists of the system those of a shape. Under upload_lock. */

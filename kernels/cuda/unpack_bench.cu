@@ -14,7 +14,7 @@ static ps_code time_launch(ps_cuda_frame *frame, const ps_packed *packed, const 
     uint8_t *d_bytes = ps_cuda_take<uint8_t>(&arena, (int64_t)packed->n_bytes + 4);
     ps_packed_pattern *d_patterns = ps_cuda_take<ps_packed_pattern>(&arena, packed->n_positions);
     uint32_t *d_starts = ps_cuda_take<uint32_t>(&arena, packed->n_positions * ((int64_t)shape->n_blocks + 1));
-    ps_cuda_packed on_device = {d_bytes, d_patterns, d_starts, packed->first_position, packed->n_positions};
+    ps_cuda_packed on_device = {d_bytes, d_patterns, d_starts, packed->first_position, packed->n_positions, false};
     float ms = 0.0f;
     PS_TRY(ps_cuda_send(d_bytes, packed->bytes, (int64_t)packed->n_bytes, error));
     PS_TRY(ps_cuda_send(d_patterns, packed->patterns, packed->n_positions, error));

@@ -204,7 +204,8 @@ static ps_code launch_patterns(ps_cuda_frame *frame, piece *p, const ps_unpack_s
                                const ps_packed_pattern *patterns, cudaStream_t stream, ps_error *error) {
     const piece_layout *l = &frame->system->backend->ring->layout;
     int64_t fit = l->starts / ((int64_t)shape->n_blocks + 1), most = fit < l->patterns ? fit : l->patterns;
-    ps_cuda_packed packed = {p->device, (ps_packed_pattern *)(p->device + l->d_patterns), (uint32_t *)(p->device + l->d_starts), 0, 0};
+    ps_cuda_packed packed = {p->device, (ps_packed_pattern *)(p->device + l->d_patterns), (uint32_t *)(p->device + l->d_starts), 0, 0,
+                             false};
     for (int64_t done = 0; done < n; done += packed.n_positions) {
         packed.first_position = first + done;
         packed.n_positions = n - done < most ? n - done : most;
@@ -217,12 +218,26 @@ static ps_code launch_patterns(ps_cuda_frame *frame, piece *p, const ps_unpack_s
     return PS_OK;
 }
 
+/* Plain patterns, whole, one right behind the other from the first byte on. */
+static bool are_dense(const ps_unpack_shape *shape, int64_t n, const ps_packed_pattern *patterns) {
+    uint32_t bytes = shape->n_elements * shape->element_bytes;
+    if (shape->packing != PS_PACKED_PLAIN) return false;
+    for (int64_t i = 0; i < n; i++)
+        if (patterns[i].bytes != bytes || patterns[i].offset != (uint64_t)i * bytes) return false;
+    return true;
+}
+
 static ps_code submit(ps_cuda_frame *frame, piece *p, const ps_unpack_shape *shape, int64_t first, int64_t n,
                       const ps_packed_pattern *patterns, size_t bytes, ps_error *error) {
     ps_cuda_backend *backend = frame->system->backend;
-    cudaStream_t stream = shape->packing == PS_PACKED_BSLZ4 ? p->stream : backend->upload; /* the others share the upload buffers */
+    bool is_dense = are_dense(shape, n, patterns), is_own = is_dense || shape->packing == PS_PACKED_BSLZ4;
+    cudaStream_t stream = is_own ? p->stream : backend->upload; /* the others share the upload buffers */
     PS_TRY(PS_CUDA(error, cudaMemcpyAsync(p->device, p->h_bytes, bytes, cudaMemcpyHostToDevice, stream)));
-    PS_TRY(launch_patterns(frame, p, shape, first, n, patterns, stream, error));
+    if (is_dense) {
+        ps_cuda_packed packed = {p->device, NULL, NULL, first, n, true};
+        PS_TRY(ps_cuda_unpack_launch(frame, shape, &packed, stream, error));
+    } else
+        PS_TRY(launch_patterns(frame, p, shape, first, n, patterns, stream, error));
     return PS_CUDA(error, cudaEventRecord(p->done, stream));
 }
 

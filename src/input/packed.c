@@ -5,13 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/file_read.h"
+#include "core/regular.h"
 #include "hdf5/index.h"
 #include "hdf5/util.h"
 #include "input/adapters/clean.h"
-#include "input/formats/formats.h"
 #include "input/formats/hdf5_common.h"
 
 enum { MOST_FILES = 512, LARGEST_GAP = 1 << 16 };
@@ -30,9 +31,9 @@ typedef struct {
 struct ps_packed_recording {
     ps_packing packing;
     uint32_t limit;
-    int64_t n_positions, bytes;
-    packed_place *places; /* [n_positions] */
-    packed_file *files;   /* [n_files] */
+    int64_t n_positions, pattern_bytes, bytes; /* bytes: of all that is read */
+    packed_place *places;                      /* [n_positions] */
+    packed_file *files;                        /* [n_files] */
     int64_t n_files;
 };
 
@@ -69,33 +70,35 @@ static bool say(char why[PS_PACKED_WHY], const char *text) {
 }
 
 /* The format's reader, when at most a limit stands in front of it. */
-static bool find_format(ps_reader *reader, ps_hdf5_reader **found, uint32_t *limit, char why[PS_PACKED_WHY]) {
+static bool find_format(ps_reader *reader, ps_reader **found, uint32_t *limit, char why[PS_PACKED_WHY]) {
     *limit = 0;
     if (!ps_unpack_takes(reader->info.dtype, reader->info.detector_rows * reader->info.detector_columns))
         return say(why, "elements of 8 bytes");
     if (reader->inner && !ps_clean_is_limit(reader, limit)) return say(why, "detector frames are chosen, summed or cleaned on the host");
-    ps_reader *format = reader->inner ? reader->inner : reader;
-    if (format->inner || format->ops != &ps_reader_dectris) return say(why, "not a Dectris master");
-    *found = (ps_hdf5_reader *)format;
-    if ((*found)->segments.allow_partial) return say(why, "missing detector frames may be filled");
-    if ((*found)->segments.n_segments > MOST_FILES) return say(why, "more data files than are kept open");
-    return true;
+    *found = reader->inner ? reader->inner : reader;
+    return !(*found)->inner || say(why, "detector frames are chosen, summed or cleaned on the host");
+}
+
+static bool is_readable(const ps_hdf5_reader *reader, char why[PS_PACKED_WHY]) {
+    if (reader->segments.allow_partial) return say(why, "missing detector frames may be filled");
+    return reader->segments.n_segments <= MOST_FILES || say(why, "more data files than are kept open");
 }
 
 static bool packing_of(const ps_hdf5_dataset *d, ps_packing *packing) {
     *packing = d->storage == PS_CHUNKS_BSLZ4 ? PS_PACKED_BSLZ4 : d->storage == PS_CHUNKS_LZ4 ? PS_PACKED_LZ4 : PS_PACKED_PLAIN;
-    return d->storage != PS_THROUGH_HDF5;
+    return d->storage != PS_THROUGH_HDF5 || d->contiguous_at >= 0;
 }
 
 /* Whether every chunk of a dataset is one pattern, and all are packed as the first one's are. */
-static bool is_usable(const ps_hdf5_dataset *d, ps_dtype dtype, bool is_first, ps_packing *packing, char why[PS_PACKED_WHY]) {
+static bool is_usable(const ps_hdf5_dataset *d, const ps_hdf5_reader *reader, bool is_first, ps_packing *packing, char why[PS_PACKED_WHY]) {
     ps_packing own;
-    if (!packing_of(d, &own)) return say(why, "contiguous data, or a filter that the HDF5 library undoes");
-    if (d->chunk[0] != 1 || d->chunk[1] != 1 || d->chunk[2] != d->rows || d->chunk[3] != d->columns)
+    ps_dtype dtype = reader->base.info.dtype;
+    if (!packing_of(d, &own)) return say(why, "a layout or a filter that the HDF5 library undoes");
+    if (d->contiguous_at < 0 && (d->chunk[0] != 1 || d->chunk[1] != 1 || d->chunk[2] != d->rows || d->chunk[3] != d->columns))
         return say(why, "chunks that are not one pattern each");
     if (d->big_endian && d->stored_bytes > 1) return say(why, "big-endian counts");
     if (d->stored_bytes != ps_dtype_bytes(dtype)) return say(why, "counts of another type than stored");
-    if (d->rank == 4 && d->lead[1] > 1) return say(why, "several channels");
+    if (reader->segments.channels && d->lead[1] > 1) return say(why, "several channels");
     if (!is_first && own != *packing) return say(why, "data files that are packed differently");
     *packing = own;
     return true;
@@ -126,6 +129,43 @@ static bool take_places(ps_packed_recording *r, const ps_segment *segment, const
     return true;
 }
 
+/* n patterns that lie as they are delivered, in file number `file`. */
+static bool take_plain(ps_packed_recording *r, int64_t first, int64_t n, int32_t file, const ps_reader_plain *plain,
+                       char why[PS_PACKED_WHY]) {
+    struct stat status;
+    int64_t bytes = r->pattern_bytes;
+    if (fstat(plain->descriptor, &status) != 0 || plain->first_byte > status.st_size - bytes ||
+        (n - 1) > (status.st_size - bytes - plain->first_byte) / plain->stride_bytes)
+        return say(why, "patterns that are not there");
+    for (int64_t i = 0; i < n; i++)
+        r->places[first + i] = (packed_place){plain->first_byte + i * plain->stride_bytes, (uint32_t)bytes, file};
+    r->bytes += n * bytes;
+    return true;
+}
+
+static ps_code add_contiguous(ps_packed_recording *r, const ps_segment *segment, int32_t i, bool *usable, char why[PS_PACKED_WHY],
+                              ps_error *error) {
+    packed_file *file = &r->files[i];
+    file->path = strdup(segment->path);
+    if (!file->path) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
+    PS_TRY(ps_regular_open(segment->path, PS_E_INPUT, &file->descriptor, error));
+    ps_reader_plain plain = {file->path, file->descriptor, segment->opened->contiguous_at + segment->source_first * r->pattern_bytes,
+                             r->pattern_bytes};
+    *usable = take_plain(r, segment->first, segment->n, i, &plain, why);
+    return PS_OK;
+}
+
+static ps_code add_plain_file(ps_packed_recording *r, const ps_reader_plain *plain, bool *usable, char why[PS_PACKED_WHY],
+                              ps_error *error) {
+    r->packing = PS_PACKED_PLAIN;
+    r->files[0].path = strdup(plain->path);
+    if (!r->files[0].path) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a path");
+    r->files[0].descriptor = fcntl(plain->descriptor, F_DUPFD_CLOEXEC, 0);
+    *usable = r->files[0].descriptor >= 0 || say(why, "more data files than may be open");
+    if (*usable) *usable = take_plain(r, 0, r->n_positions, 0, plain, why);
+    return PS_OK;
+}
+
 /* *usable false: why says the reason. */
 static ps_code add_segment(ps_packed_recording *r, ps_hdf5_reader *reader, int64_t i, bool *usable, char why[PS_PACKED_WHY],
                            ps_error *error) {
@@ -134,8 +174,9 @@ static ps_code add_segment(ps_packed_recording *r, ps_hdf5_reader *reader, int64
     *usable = segment->path != NULL;
     if (!*usable) return say(why, "missing detector frames"), PS_OK;
     PS_TRY(ps_segments_use(&reader->segments, i, error));
-    *usable = is_usable(segment->opened, reader->base.info.dtype, i == 0, &r->packing, why);
+    *usable = is_usable(segment->opened, reader, i == 0, &r->packing, why);
     if (!*usable) return PS_OK;
+    if (segment->opened->contiguous_at >= 0) return add_contiguous(r, segment, (int32_t)i, usable, why, error);
     PS_TRY(build_index(segment->opened, error));
     *usable = take_places(r, segment, segment->opened->index, (int32_t)i, why);
     if (!*usable) return PS_OK;
@@ -146,9 +187,10 @@ static ps_code add_segment(ps_packed_recording *r, ps_hdf5_reader *reader, int64
     return PS_OK;
 }
 
-static ps_code allocate(ps_packed_recording *r, const ps_hdf5_reader *reader, ps_error *error) {
-    r->n_positions = reader->base.info.n_positions;
-    r->n_files = reader->segments.n_segments;
+static ps_code allocate(ps_packed_recording *r, const ps_recording *info, int64_t n_files, ps_error *error) {
+    r->n_positions = info->n_positions;
+    r->n_files = n_files;
+    r->pattern_bytes = info->detector_rows * info->detector_columns * (int64_t)ps_dtype_bytes(info->dtype);
     r->places = malloc((size_t)r->n_positions * sizeof *r->places);
     r->files = malloc((size_t)r->n_files * sizeof *r->files);
     if (!r->places || !r->files) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the places of chunks");
@@ -156,20 +198,36 @@ static ps_code allocate(ps_packed_recording *r, const ps_hdf5_reader *reader, ps
     return PS_OK;
 }
 
+static ps_code add_hdf5(ps_packed_recording *r, ps_hdf5_reader *reader, bool *usable, char why[PS_PACKED_WHY], ps_error *error) {
+    PS_TRY(allocate(r, &reader->base.info, reader->segments.n_segments, error));
+    for (int64_t i = 0; *usable && i < r->n_files; i++) PS_TRY(add_segment(r, reader, i, usable, why, error));
+    return PS_OK;
+}
+
+static ps_code add_file(ps_packed_recording *r, const ps_reader *format, bool *usable, char why[PS_PACKED_WHY], ps_error *error) {
+    ps_reader_plain plain;
+    if (!format->ops->plain || !format->ops->plain(format, &plain)) {
+        *usable = say(why, "patterns that do not lie in the file as they are delivered");
+        return PS_OK;
+    }
+    PS_TRY(allocate(r, &format->info, 1, error));
+    return add_plain_file(r, &plain, usable, why, error);
+}
+
 ps_code ps_packed_open(ps_reader *reader, ps_packed_recording **recording, char why[PS_PACKED_WHY], ps_error *error) {
-    ps_hdf5_reader *format = NULL;
+    ps_reader *format = NULL;
     ps_packed_recording *r = NULL;
     uint32_t limit;
     ps_code code = PS_OK;
-    bool usable = true;
     *recording = NULL;
     why[0] = '\0';
     if (!find_format(reader, &format, &limit, why)) return PS_OK;
+    bool is_hdf5 = format->ops->read == ps_hdf5_reader_read, usable = !is_hdf5 || is_readable((ps_hdf5_reader *)format, why);
+    if (!usable) return PS_OK;
     r = calloc(1, sizeof *r);
     PS_GO_ALLOC(error, r);
     r->limit = limit;
-    PS_GO(allocate(r, format, error));
-    for (int64_t i = 0; usable && i < r->n_files; i++) PS_GO(add_segment(r, format, i, &usable, why, error));
+    PS_GO(is_hdf5 ? add_hdf5(r, (ps_hdf5_reader *)format, &usable, why, error) : add_file(r, format, &usable, why, error));
     if (!usable) goto done;
     *recording = r;
     r = NULL;

@@ -1,9 +1,10 @@
 /* The packed patterns of a recording, handed on as they lie in its files: for backends that unpack on their device (kernels/backend.h).
  *
- * Recordings of which every pattern is one chunk of its own, bitshuffle-LZ4, LZ4 or not compressed: Dectris masters, as a rule. A recording
- * is read as counts instead where anything stands between a chunk and the counts: other formats and layouts, elements of 8 bytes or of the
- * other byte order, skipped or repeated or reversed detector frames, filled ones, signed or floating counts of which some are to be left
- * out, and a bit depth less than the type's. */
+ * Recordings of which every pattern is one chunk of its own, bitshuffle-LZ4, LZ4 or not compressed: Dectris masters, as a rule; and those
+ * whose patterns lie in a file as they are delivered: .npy in C order, contiguous HDF5, EMPAD. A recording is read as counts instead where
+ * anything stands between what lies there and the counts: MIB with its headers, elements of 8 bytes or of the other byte order, skipped or
+ * repeated or reversed detector frames, filled ones, signed or floating counts of which some are to be left out, and a bit depth less than
+ * the type's. */
 #ifndef PS_INPUT_PACKED_H
 #define PS_INPUT_PACKED_H
 

@@ -32,6 +32,21 @@ def save_job(folder, **series):
     folder.save_job({**JOB, "series": {"files": ["frame_*_master.h5"], "scan_shape": [ROWS, COLUMNS], **series}})
 
 
+def save_plain(folder, write, suffix, dtype="uint16", change=None):
+    """A series of files that write(path, counts) makes."""
+    folder.save_job({**JOB, "series": {"files": [f"plain_*.{suffix}"], "scan_shape": [ROWS, COLUMNS]}})
+    for frame in range(N_FRAMES):
+        counts = recording(frame + 1, dtype)
+        if change and frame == 1:
+            change(counts)
+        write(folder.path / f"plain_{frame}.{suffix}", counts)
+
+
+def save_contiguous(path, counts, **how):
+    with h5py.File(path, "w", **how) as file:
+        file.create_dataset("counts", data=counts.reshape(ROWS, COLUMNS, *counts.shape[1:]))
+
+
 def save_series(folder, change=None, **said):
     for frame in range(N_FRAMES):
         counts = recording(frame + 1)
@@ -85,6 +100,53 @@ def uncompressed_series(folder):
     save_job(folder)
     save_series(folder)
     both(folder)
+
+
+def empty_pattern(counts):
+    counts[17] = 0
+
+
+def arrays(folder):
+    """.npy as it lies; other orders of bytes and of axes, and what ends too early, as before."""
+    save_plain(folder, numpy.save, "npy")
+    both(folder)
+    both(folder, ranks=3)
+    save_plain(folder, numpy.save, "npy", change=empty_pattern)
+    says(both(folder, status=3).error(1), "1 of 42 patterns is empty: position 17")
+    save_plain(folder, lambda path, counts: numpy.save(path, counts.astype(">u2")), "npy")
+    both(folder, packed=False)
+    save_plain(folder, lambda path, counts: numpy.save(path, numpy.asfortranarray(counts)), "npy")
+    both(folder, packed=False)
+    save_plain(folder, numpy.save, "npy")
+    os.truncate(folder.path / "plain_1.npy", (folder.path / "plain_1.npy").stat().st_size - 3)
+    both(folder, status=3)
+
+
+def contiguous_datasets(folder):
+    save_plain(folder, save_contiguous, "h5")
+    both(folder)
+    save_plain(folder, save_contiguous, "h5", "uint8")
+    both(folder)
+    save_plain(folder, lambda path, counts: save_contiguous(path, counts.astype(">u2")), "h5")
+    both(folder, packed=False)
+    save_plain(folder, lambda path, counts: save_contiguous(path, counts, userblock_size=512), "h5")
+    both(folder, packed=False)
+
+
+def loaded_ahead(folder):
+    """More frames than a batch holds, one damaged, one that leaves pixels of its own out, one with odd patterns: each as it would be alone."""
+    n, changes = 9, {4: lambda counts: counts.__setitem__((slice(None, None, 4), *IN_DISC), 65535), 6: empty_pattern}
+    save_job(folder)
+    for frame in range(n):
+        counts = recording(frame + 1)
+        changes.get(frame, lambda _: None)(counts)
+        write_master(folder, frame, counts)
+    path = folder.path / "frame_7_data_000001.h5"
+    os.truncate(path, path.stat().st_size - 1000)
+    found = both(folder, status=3)
+    check(found.state() == [1] * 6 + [2, 2, 1], f"states {found.state()}")
+    check(found.frames["n_excluded"].tolist() == [0, 0, 0, 0, 1, 0, 0, 0, 0], f"{found.frames['n_excluded']}")
+    both(folder, ranks=3, status=3)
 
 
 def damaged_chunk(folder):
@@ -164,5 +226,5 @@ def what_is_read_as_counts(folder):
 
 
 if __name__ == "__main__":
-    sys.exit(main([compressed_series, uncompressed_series, damaged_chunk, file_that_ends, saturated_and_marked_pixels, odd_patterns,
+    sys.exit(main([compressed_series, uncompressed_series, arrays, contiguous_datasets, loaded_ahead, damaged_chunk, file_that_ends, saturated_and_marked_pixels, odd_patterns,
                    patterns_of_one_value, what_is_read_as_counts]))

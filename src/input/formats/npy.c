@@ -137,4 +137,14 @@ static ps_code read_counts(ps_reader *reader, int64_t first, int64_t n, void *co
     return PS_OK;
 }
 
-const ps_reader_ops ps_reader_npy = {.name = "NumPy", .probe = probe, .open = open_array, .close = close_reader, .read = read_counts};
+static bool find_plain(const ps_reader *reader, ps_reader_plain *plain) {
+    const npy_reader *r = (const npy_reader *)reader;
+    const ps_recording *info = &reader->info;
+    size_t size = ps_dtype_bytes(info->dtype);
+    *plain =
+        (ps_reader_plain){reader->path, r->descriptor, r->header.data_offset, info->detector_rows * info->detector_columns * (int64_t)size};
+    return !r->header.fortran_order && (!info->big_endian || size == 1);
+}
+
+const ps_reader_ops ps_reader_npy = {
+    .name = "NumPy", .probe = probe, .open = open_array, .close = close_reader, .read = read_counts, .plain = find_plain};

@@ -1,7 +1,6 @@
 #include <string.h>
 
 #include "cluster/queue.h"
-#include "cluster/watchdog.h"
 #include "tasks/reconstruct/worker_parts.h"
 
 int64_t ps_worker_group_of(const ps_worker *w, int64_t work_item) {
@@ -81,8 +80,6 @@ ps_code ps_worker_claim(ps_worker *w, ps_error *error) {
     int64_t remaining;
     if (ps_worker_tries_suspects(w)) return take_suspect(w, error);
     if (w->n_next > 0) {
-        ps_watchdog_beat("read", (long)w->next[0].frame);
-        ps_worker_join_ahead(w);
         memcpy(w->batch, w->next, (size_t)w->n_next * sizeof *w->batch);
         w->n_batch = w->n_next;
         w->n_next = 0;

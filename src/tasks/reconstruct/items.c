@@ -34,3 +34,9 @@ ps_code ps_item_settle(ps_worker *w, ps_item *it, ps_code code, const ps_error *
     if (error) *error = *reason;
     return code;
 }
+
+ps_code ps_item_renew_counts(const ps_worker *w, ps_item *it, ps_prepared_system *prepared, ps_error *error) {
+    if (it->counts) ps_frame_destroy(it->counts);
+    it->counts = NULL;
+    return ps_frame_create(prepared->system, w->work->run->dtype, &it->counts, error);
+}

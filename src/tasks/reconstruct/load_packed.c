@@ -106,6 +106,7 @@ ps_code ps_worker_load_ahead(ps_worker *w, ps_prepared_system *prepared, ps_erro
 }
 
 void ps_worker_join_ahead(ps_worker *w) {
+    if (w->n_next > 0) ps_watchdog_beat("read", (long)w->next[0].frame);
     if (w->is_loading_ahead) pthread_join(w->thread, NULL);
     w->is_loading_ahead = false;
 }

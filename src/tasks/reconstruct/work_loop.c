@@ -140,6 +140,7 @@ static ps_code work_loop(ps_worker *w, ps_error *error) {
     while (!finished) {
         PS_TRY(ps_writer_check(w->writer, error));
         if (ps_stop_wanted()) return PS_FAIL(error, PS_E_INTERRUPTED, "%s", ps_stop_reason());
+        ps_worker_join_ahead(w);
         PS_TRY(ps_worker_claim(w, error));
         if (w->n_batch == 0)
             PS_TRY(wait_for_others(w, &finished, error));

@@ -61,6 +61,8 @@ typedef struct {
 
 /* Drops what it holds. */
 void ps_item_forget(ps_item *it);
+/* A new frame of the system in place of its counts. */
+ps_code ps_item_renew_counts(const ps_worker *w, ps_item *it, ps_prepared_system *prepared, ps_error *error);
 /* Has it failed in the output, with the reason. */
 ps_code ps_item_fail(ps_worker *w, ps_item *it, const ps_error *reason, ps_error *error);
 /* An error met with a frame in hand fails the frame or is returned, to end this rank's work: see blame.h. */
@@ -72,7 +74,8 @@ int64_t ps_worker_group_of(const ps_worker *w, int64_t work_item);
 bool ps_worker_tries_suspects(const ps_worker *w);
 /* *suspect: the frame was begun before and never ended. */
 ps_code ps_worker_is_suspect(const ps_worker *w, int64_t work_item, bool *suspect, ps_error *error);
-/* Fills the batch with frames of one group, those of the next batch first; empty: there is nothing to take now. */
+/* Fills the batch with frames of one group, those of the next batch first (once their thread has ended: load_packed.c); empty: there is
+ * nothing to take now. */
 ps_code ps_worker_claim(ps_worker *w, ps_error *error);
 /* Fills the next batch with frames of this batch's group, unless other ranks are about to run dry; empty before. */
 ps_code ps_worker_claim_next(ps_worker *w, ps_error *error);
@@ -93,8 +96,6 @@ void ps_worker_abandon_ahead(ps_worker *w);
 
 /* Starts reading the next batch's first frame while this batch is computed, unless other ranks are about to run dry. */
 ps_code ps_worker_read_ahead(ps_worker *w, ps_error *error);
-/* A new frame of the system in place of its counts. */
-ps_code ps_item_renew_counts(const ps_worker *w, ps_item *it, ps_prepared_system *prepared, ps_error *error);
 /* Counts into the system, then mean, invalid-count values and dose. A frame with invalid-count values keeps extra_bad and is to be loaded
  * again without them. */
 ps_code ps_item_load(ps_worker *w, ps_item *it, ps_prepared_system *prepared, ps_error *error);
