@@ -1,7 +1,7 @@
 /* The SSB estimator `phase`, physics section 6: every pixel's own image, the mean of their phases, and the loss, the image mean of the
  * phases' variance over pixels. The images are formed in ssb_phase_sheets.cu, or in ssb_phase_batches.cu where the fine grid does not suit
  * it; here are the fine geometry, the chunks of g, and what is made of the sums. */
-#include "kernels/cuda/ssb_phase.cuh"
+#include "kernels/cuda/ssb_grid.cuh"
 
 #include <stdlib.h>
 
@@ -101,21 +101,6 @@ static ps_code set_geometry(ps_ssb_phase *phase, ps_error *error) {
     ps_cuda_geometry_build(&desc->probe, row_step, column_step, &phase->along_row);
     ps_cuda_geometry_build(&desc->probe, column_step, row_step, &phase->along_column);
     return send_places(phase, step, error);
-}
-
-ps_ssb_grid ps_ssb_phase_grid(const ps_ssb_phase *phase, int64_t first_tile, const float2 *spectra) {
-    const ps_cuda_system *system = phase->frame->system;
-    ps_ssb_grid grid = {ps_cuda_fine_rows(&system->desc),
-                        ps_cuda_fine_columns(&system->desc),
-                        system->desc.scan_rows,
-                        system->desc.scan_columns,
-                        first_tile,
-                        system->n_spectrum,
-                        spectra,
-                        phase->slot_u,
-                        phase->slot_v,
-                        system->d_pixels};
-    return grid;
 }
 
 /* --- g, chunk by chunk --- */

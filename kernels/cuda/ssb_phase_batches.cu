@@ -5,7 +5,7 @@
  *
  * correct_kernel: a block takes 128 frequencies of a fine row and the batch, lanes over frequencies, pixel after pixel. Bytes: g once, 8
  * per fine half-plane cell written, transformed and read (mostly in cache). Bound by cuFFT and the cache. */
-#include "kernels/cuda/ssb_phase.cuh"
+#include "kernels/cuda/ssb_grid.cuh"
 
 enum { CORRECT_WARPS = 4, PHASE_THREADS = 256 };
 

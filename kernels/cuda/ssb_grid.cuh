@@ -3,8 +3,8 @@
  * A pixel's corrected spectrum v is conjugate-odd, v(-Q) = -conj(v(Q)), so its image is i times the real transform of -i v, plus the mean
  * at zero frequency. Rows and columns of a fine Nyquist frequency hold a conjugate-even part as well; its images are functions of one
  * coordinate (times +-1 along the other), from short transforms. */
-#ifndef PS_KERNELS_CUDA_SSB_PHASE_CUH
-#define PS_KERNELS_CUDA_SSB_PHASE_CUH
+#ifndef PS_KERNELS_CUDA_SSB_GRID_CUH
+#define PS_KERNELS_CUDA_SSB_GRID_CUH
 
 #include "kernels/cuda/operations.h"
 #include "kernels/cuda/ssb_gamma.cuh"
@@ -30,6 +30,22 @@ typedef struct {
     unsigned char *transform; /* ps_ssb_phase_..._scratch bytes */
     double mean;              /* counts: all pixels' */
 } ps_ssb_phase;
+
+/* spectra: g of the tiles from first_tile on. */
+static inline ps_ssb_grid ps_ssb_phase_grid(const ps_ssb_phase *phase, int64_t first_tile, const float2 *spectra) {
+    const ps_cuda_system *system = phase->frame->system;
+    ps_ssb_grid grid = {ps_cuda_fine_rows(&system->desc),
+                        ps_cuda_fine_columns(&system->desc),
+                        system->desc.scan_rows,
+                        system->desc.scan_columns,
+                        first_tile,
+                        system->n_spectrum,
+                        spectra,
+                        phase->slot_u,
+                        phase->slot_v,
+                        system->d_pixels};
+    return grid;
+}
 
 /* The fine frequency of an index; an even length's Nyquist index is the negative frequency. */
 __device__ inline int ps_ssb_frequency(int index, int n) {
@@ -71,7 +87,6 @@ __device__ inline float ps_ssb_angle(float imaginary, float real) {
     return copysignf(p, imaginary);
 }
 
-ps_ssb_grid ps_ssb_phase_grid(const ps_ssb_phase *phase, int64_t first_tile, const float2 *spectra);
 /* All pixels of the tiles [first, first + n) whose g is at `spectra`: their phases and squares join phase->sums. Work may be left on the
  * compute and the side stream; each array of sums belongs to one of them. */
 ps_code ps_ssb_phase_add_sheets(const ps_ssb_phase *phase, int64_t first_tile, int64_t n_tiles, const float2 *spectra, ps_error *error);
