@@ -21,6 +21,12 @@ void ps_item_forget(ps_item *it) {
     it->is_loaded = false;
 }
 
+ps_code ps_item_renew_counts(const ps_worker *w, ps_item *it, ps_prepared_system *prepared, ps_error *error) {
+    if (it->counts) ps_frame_destroy(it->counts);
+    it->counts = NULL;
+    return ps_frame_create(prepared->system, w->work->run->dtype, &it->counts, error);
+}
+
 ps_code ps_item_complete(ps_worker *w, ps_item *it, ps_error *error) {
     int64_t completed;
     it->completed = true;

@@ -61,12 +61,6 @@ static ps_code note_invalid_values(const ps_worker *w, ps_item *it, const ps_pla
     return PS_OK;
 }
 
-ps_code ps_item_renew_counts(const ps_worker *w, ps_item *it, ps_prepared_system *prepared, ps_error *error) {
-    if (it->counts) ps_frame_destroy(it->counts);
-    it->counts = NULL;
-    return ps_frame_create(prepared->system, w->work->run->dtype, &it->counts, error);
-}
-
 /* Counts into the system. */
 static ps_code put_recording(ps_worker *w, ps_item *it, ps_prepared_system *prepared, ps_error *error) {
     bool is_taken = false;
