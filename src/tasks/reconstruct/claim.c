@@ -92,7 +92,7 @@ ps_code ps_worker_claim(ps_worker *w, ps_error *error) {
 
 ps_code ps_worker_claim_next(ps_worker *w, ps_error *error) {
     int64_t remaining;
-    if (ps_worker_tries_suspects(w)) return PS_OK;
+    if (ps_worker_tries_suspects(w) || !w->loads_ahead || w->n_next > 0) return PS_OK;
     PS_TRY(ps_queue_remaining(w->work->queue, &remaining, error));
     if (w->ahead < 0 && remaining <= w->work->cluster->n_ranks) return PS_OK;
     return fill(w, w->next, &w->n_next, most_frames(w, remaining), ps_worker_group_of(w, w->batch[0].work_item), error);

@@ -4,7 +4,6 @@
 #include <omp.h>
 #include <stdlib.h>
 
-#include "cluster/queue.h"
 #include "cluster/stop.h"
 #include "cluster/watchdog.h"
 #include "plan/memory.h"
@@ -29,7 +28,7 @@ static void load(const ps_worker *w, ps_item *it, ps_packed_watch watch) {
     ps_packed_request request = {.ops = w->work->ops,
                                  .shape = &w->shape,
                                  .source = w->work->run->series.items[it->frame].source,
-                                 .bad = w->work->run->groups[ps_worker_group_of(w, it->work_item)].bad,
+                                 .bad = w->work->run->groups[w->work->run->frames[it->frame].group].bad,
                                  .watch = watch};
     ps_error_clear(&it->packed_failure);
     ps_packed_load(&request, it->counts, it->tally, &it->outcome, &it->packed_failure);
@@ -96,12 +95,11 @@ static ps_code make_next_ready(ps_worker *w, ps_prepared_system *prepared, ps_er
 }
 
 ps_code ps_worker_load_ahead(ps_worker *w, ps_prepared_system *prepared, ps_error *error) {
-    if (!w->loads_ahead || w->n_next > 0) return PS_OK;
-    PS_TRY(ps_worker_claim_next(w, error));
+    if (w->n_next == 0 || w->is_loading_ahead) return PS_OK;
     PS_TRY(make_next_ready(w, prepared, error));
     atomic_store(&w->gives_up, false);
     w->n_threads = omp_get_max_threads();
-    w->is_loading_ahead = w->n_next > 0 && pthread_create(&w->thread, NULL, load_next, w) == 0;
+    w->is_loading_ahead = pthread_create(&w->thread, NULL, load_next, w) == 0;
     return PS_OK; /* without the thread they are loaded when their turn comes */
 }
 

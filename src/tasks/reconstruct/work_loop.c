@@ -18,6 +18,7 @@ static ps_code attempt(ps_worker *w, ps_item *const *items, int64_t n, ps_error 
         return PS_OK;
     }
     PS_TRY(ps_worker_load(w, items, n, prepared, ready, &n_ready, error));
+    if (w->reads_packed) PS_TRY(ps_worker_claim_next(w, error));
     PS_TRY(w->reads_packed ? ps_worker_load_ahead(w, prepared, error) : ps_worker_read_ahead(w, error));
     if (n_ready > 0) PS_TRY(ps_worker_compute(w, ready, n_ready, prepared, error));
     for (int64_t i = 0; i < n; i++) {

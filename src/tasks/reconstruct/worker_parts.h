@@ -77,7 +77,8 @@ ps_code ps_worker_is_suspect(const ps_worker *w, int64_t work_item, bool *suspec
 /* Fills the batch with frames of one group, those of the next batch first (once their thread has ended: load_packed.c); empty: there is
  * nothing to take now. */
 ps_code ps_worker_claim(ps_worker *w, ps_error *error);
-/* Fills the next batch with frames of this batch's group, unless other ranks are about to run dry; empty before. */
+/* Fills the next batch, where batches are loaded ahead and it is empty, with frames of this batch's group, unless other ranks are about to
+ * run dry. */
 ps_code ps_worker_claim_next(ps_worker *w, ps_error *error);
 
 /* ---- load_packed.c: recordings as they are packed ---- */
@@ -85,7 +86,7 @@ ps_code ps_worker_claim_next(ps_worker *w, ps_error *error);
 void ps_worker_plan_packed(ps_worker *w);
 /* Into new counts of the system; *is_taken false: it is to be read as counts. */
 ps_code ps_item_put_packed(ps_worker *w, ps_item *it, ps_prepared_system *prepared, bool *is_taken, ps_error *error);
-/* Claims the next batch and starts to load it into frames of the same system, which must stay until the thread has ended. */
+/* Starts to load the next batch into frames of the same system, which must stay until the thread has ended. */
 ps_code ps_worker_load_ahead(ps_worker *w, ps_prepared_system *prepared, ps_error *error);
 /* Waits for the thread. */
 void ps_worker_join_ahead(ps_worker *w);
