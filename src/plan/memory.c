@@ -60,11 +60,11 @@ static size_t image_bytes(const ps_run_plan *run) {
 }
 
 /* Pinned buffers of a device for counts on their way up. */
-static size_t pinned_bytes(const ps_run_plan *run, const ps_backend_ops *ops) {
+static size_t pinned_bytes(const ps_job *job, const ps_run_plan *run, const ps_backend_ops *ops) {
     const size_t upload_most = (size_t)64 << 20, piece_least = (size_t)8 << 20;
     int64_t n_pixels = run->detector_rows * run->detector_columns;
     size_t pattern = (size_t)n_pixels * ps_dtype_bytes(run->dtype), pieces = 0;
-    if (ps_backend_unpacks(ops, PS_PACKED_BSLZ4, run->dtype, n_pixels)) /* what packed patterns are read into */
+    if (job->unpacks_on_device && ps_backend_unpacks(ops, PS_PACKED_BSLZ4, run->dtype, n_pixels)) /* what packed patterns are read into */
         pieces = 16 * (pattern + pattern / 32 > piece_least ? pattern + pattern / 32 : piece_least + piece_least / 32);
     return pieces + 2 * upload_most;
 }
@@ -113,7 +113,7 @@ ps_code ps_run_memory_begin(const ps_job *job, const ps_run_plan *run, const ps_
     int64_t held = memory->on_device ? PS_MOST_FRAMES_PER_BATCH + 1 : 2; /* one is written while others are computed */
     memory->n_images = ps_images_at_once(ps_method_set_images(&job->methods), held, image_bytes(run), share);
     memory->beside_bytes = plan_bytes(run) + decode_bytes(run) + batch_bytes(run) + (size_t)memory->n_images * image_bytes(run) +
-                           (memory->on_device ? pinned_bytes(run, ops) : 0);
+                           (memory->on_device ? pinned_bytes(job, run, ops) : 0);
     size_t taken = memory->ring_bytes + memory->beside_bytes;
     memory->host_bytes = taken;
     if (job->memory_budget_GiB > 0) describe_job(job, memory);

@@ -72,7 +72,7 @@ def both(folder, *settings, status=0, ranks=None, packed=True, environment=None)
     expected = folder.run(*settings, status=status, ranks=ranks)
     plain, folder.program = folder.program, PACKED
     os.environ.update(environment or {})
-    found = folder.run(*settings, status=status, ranks=ranks, output="packed.h5")
+    found = folder.run(*settings, "compute.unpack=device", status=status, ranks=ranks, output="packed.h5")
     for name in environment or {}:
         del os.environ[name]
     folder.program = plain

@@ -12,7 +12,8 @@
 void ps_worker_plan_packed(ps_worker *w) {
     const ps_run_plan *run = w->work->run;
     w->shape = ps_run_loader_shape(w->work->job, run);
-    w->reads_packed = ps_backend_unpacks(w->work->ops, PS_PACKED_BSLZ4, run->dtype, run->detector_rows * run->detector_columns);
+    w->reads_packed = w->work->job->unpacks_on_device &&
+                      ps_backend_unpacks(w->work->ops, PS_PACKED_BSLZ4, run->dtype, run->detector_rows * run->detector_columns);
     w->loads_ahead = w->frames_at_once > 1;
 }
 
