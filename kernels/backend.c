@@ -5,9 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/busy.h"
 #include "kernels/backend_bench.h"
 #include "kernels/backend_check.h"
 #include "kernels/backend_default.h"
+#include "kernels/backend_unpack.h"
+
+/* What is busy while a backend computes, and while counts are handed to it (core/busy.h). */
+static ps_resource computes(const ps_backend_ops *ops) {
+    return ops->device_count ? PS_RESOURCE_DEVICE : PS_RESOURCE_CORES;
+}
+
+static ps_resource moves(const ps_backend_ops *ops) {
+    return ops->device_count ? PS_RESOURCE_BUS : PS_RESOURCE_CORES;
+}
 
 /* --- backends --- */
 
@@ -55,6 +66,8 @@ static ps_code fill_system(ps_system *system, ps_backend *backend, const ps_syst
     system->n_active = desc->n_active;
     system->n_positions = desc->scan_rows * desc->scan_columns;
     system->n_frequencies = desc->n_frequencies;
+    system->n_pixels = desc->detector_rows * desc->detector_columns;
+    system->n_image_pixels = system->n_positions * desc->upsampling * desc->upsampling;
     system->frequencies = NULL;
     system->is_prepared = false;
     if (backend->ops->frame_data_norm && backend->ops->system_scales) return PS_OK;
@@ -98,7 +111,7 @@ ps_code ps_system_set_weights(ps_system *system, const double *weights, ps_error
 ps_code ps_system_prepare(ps_system *system, ps_error *error) {
     PS_CHECK_POINTER(system);
     system->is_prepared = false;
-    PS_TRY(system->ops->system_prepare(system, error));
+    PS_TRY(PS_BUSY(computes(system->ops), system->ops->system_prepare(system, error)));
     system->is_prepared = true;
     return PS_OK;
 }
@@ -124,6 +137,7 @@ static ps_code fill_frame(ps_frame *frame, ps_system *system, ps_dtype dtype, ps
     frame->dtype = dtype;
     frame->n_put = 0;
     frame->is_reduced = false;
+    frame->unpacking = NULL;
     frame->is_put = calloc((size_t)system->n_positions, sizeof *frame->is_put);
     if (frame->is_put) return PS_OK;
     return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a frame of %lld positions", (long long)system->n_positions);
@@ -144,6 +158,7 @@ ps_code ps_frame_create(ps_system *system, ps_dtype dtype, ps_frame **frame, ps_
 
 void ps_frame_destroy(ps_frame *frame) {
     if (!frame) return;
+    ps_unpack_abandon(frame);
     free(frame->is_put);
     frame->ops->frame_destroy(frame);
 }
@@ -154,9 +169,10 @@ ps_code ps_frame_upload(ps_frame *frame, int64_t first_position, int64_t n_posit
     if (n_positions == 0) return PS_OK;
     PS_CHECK_POINTER(counts);
     PS_CHECK_HOST(frame->system->backend, counts);
+    if (frame->unpacking) return PS_FAIL(error, PS_E_ARGUMENT, "counts put into a frame that takes packed patterns");
     memset(frame->is_put + first_position, 1, (size_t)n_positions);
     frame->n_put += n_positions;
-    return frame->ops->frame_upload(frame, first_position, n_positions, counts, error);
+    return PS_BUSY(moves(frame->ops), frame->ops->frame_upload(frame, first_position, n_positions, counts, error));
 }
 
 ps_code ps_bench_fill(ps_frame *frame, uint64_t seed, double *gather_s, ps_error *error) {
@@ -175,7 +191,7 @@ ps_code ps_frame_mean_counts(ps_frame *frame, double *mean, int64_t *n_marked, p
     PS_CHECK_HOST(frame->system->backend, mean);
     PS_CHECK_HOST(frame->system->backend, n_marked);
     PS_TRY(ps_check_complete(frame, error));
-    return frame->ops->frame_mean_counts(frame, mean, n_marked, error);
+    return PS_BUSY(computes(frame->ops), frame->ops->frame_mean_counts(frame, mean, n_marked, error));
 }
 
 ps_code ps_frame_reduce(ps_frame *const *frames, int64_t n_frames, const double *dose, ps_error *error) {
@@ -186,21 +202,29 @@ ps_code ps_frame_reduce(ps_frame *const *frames, int64_t n_frames, const double 
     PS_TRY(ps_check_batch(frames, n_frames, dose, error));
     PS_CHECK_HOST(frames[0]->system->backend, dose);
     for (int64_t i = 0; i < n_frames; i++) frames[i]->is_reduced = false;
-    PS_TRY(frames[0]->ops->frame_reduce(frames, n_frames, dose, error));
+    PS_TRY(PS_BUSY(computes(frames[0]->ops), frames[0]->ops->frame_reduce(frames, n_frames, dose, error)));
     for (int64_t i = 0; i < n_frames; i++) frames[i]->is_reduced = true;
     return PS_OK;
 }
 
 /* --- answers --- */
 
-static ps_code check_solution(const ps_frame *frame, ps_methods method, const ps_solution *solution, ps_error *error) {
+static ps_code check_solution(const ps_frame *frame, ps_methods method, int64_t n_strengths, const ps_solution *solution, ps_error *error) {
     const ps_backend *backend = frame->system->backend;
-    if (method == PS_METHOD_PHASE && (solution->log_amplitude_f32 || solution->log_amplitude_f64))
+    bool twice = (solution->phases_f32 && solution->phase_f32) || (solution->log_amplitudes_f32 && solution->log_amplitude_f32);
+    if (twice) return PS_FAIL(error, PS_E_ARGUMENT, "images of a solution have two places each, expected one");
+    if (method == PS_METHOD_PHASE && ps_solution_wants_log_amplitude(solution))
         return PS_FAIL(error, PS_E_ARGUMENT, "the phase method has no log-amplitude");
     const void *outputs[] = {solution->phase_f32,         solution->phase_f64, solution->log_amplitude_f32,
                              solution->log_amplitude_f64, solution->residual,  solution->effective_dof};
     for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++)
         PS_TRY(ps_check_host("ps_system_solve", "an array of the solution", backend, outputs[i], error));
+    float *const *lists[] = {solution->phases_f32, solution->log_amplitudes_f32};
+    for (int list = 0; list < 2; list++)
+        for (int64_t i = 0; lists[list] && i < n_strengths; i++) {
+            PS_TRY(ps_check_pointer("ps_system_solve", "an image of the solution", lists[list][i], error));
+            PS_TRY(ps_check_host("ps_system_solve", "an image of the solution", backend, lists[list][i], error));
+        }
     return PS_OK;
 }
 
@@ -211,8 +235,9 @@ ps_code ps_system_solve(ps_frame *frame, ps_methods method, int64_t n_strengths,
     PS_TRY(ps_check_solvable(frame->system, method, error));
     PS_TRY(ps_check_reduced(frame, error));
     PS_TRY(ps_check_strengths(method, n_strengths, strengths, error));
-    PS_TRY(check_solution(frame, method, solution, error));
-    return n_strengths > 0 ? frame->ops->solve(frame, method, n_strengths, strengths, solution, error) : PS_OK;
+    PS_TRY(check_solution(frame, method, n_strengths, solution, error));
+    if (n_strengths == 0) return PS_OK;
+    return PS_BUSY(computes(frame->ops), frame->ops->solve(frame, method, n_strengths, strengths, solution, error));
 }
 
 ps_code ps_frame_ssb(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f32, double *phase_f64, double *loss, ps_error *error) {
@@ -225,7 +250,7 @@ ps_code ps_frame_ssb(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f
     PS_CHECK_HOST(frame->system->backend, loss);
     PS_TRY(ps_check_enabled(frame->system, PS_METHOD_SSB, error));
     PS_TRY(ps_check_reduced(frame, error));
-    return frame->ops->ssb(frame, estimator, phase_f32, phase_f64, loss, error);
+    return PS_BUSY(computes(frame->ops), frame->ops->ssb(frame, estimator, phase_f32, phase_f64, loss, error));
 }
 
 ps_code ps_frame_right_side_image(ps_frame *frame, float *image_f32, double *image_f64, ps_error *error) {
@@ -234,7 +259,11 @@ ps_code ps_frame_right_side_image(ps_frame *frame, float *image_f32, double *ima
     PS_CHECK_HOST(frame->system->backend, image_f64);
     PS_TRY(ps_check_enabled(frame->system, PS_METHOD_MF, error));
     PS_TRY(ps_check_reduced(frame, error));
-    return frame->ops->right_side_image(frame, image_f32, image_f64, error);
+    return PS_BUSY(computes(frame->ops), frame->ops->right_side_image(frame, image_f32, image_f64, error));
+}
+
+int64_t ps_frame_image_pixels(const ps_frame *frame) {
+    return frame->system->n_image_pixels;
 }
 
 ps_code ps_frame_data_norm(ps_frame *frame, double *data_norm, ps_error *error) {
@@ -242,8 +271,8 @@ ps_code ps_frame_data_norm(ps_frame *frame, double *data_norm, ps_error *error) 
     PS_CHECK_POINTER(data_norm);
     PS_CHECK_HOST(frame->system->backend, data_norm);
     PS_TRY(ps_check_reduced(frame, error));
-    return frame->ops->frame_data_norm ? frame->ops->frame_data_norm(frame, data_norm, error)
-                                       : ps_default_data_norm(frame, data_norm, error);
+    return PS_BUSY(computes(frame->ops), frame->ops->frame_data_norm ? frame->ops->frame_data_norm(frame, data_norm, error)
+                                                                     : ps_default_data_norm(frame, data_norm, error));
 }
 
 /* --- inspection --- */

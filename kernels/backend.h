@@ -19,6 +19,7 @@
 
 #include "core/error.h"
 #include "core/types.h"
+#include "kernels/unpack.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -97,11 +98,27 @@ typedef struct {
 
 /* What solve leaves. Any pointer may be NULL: then that part is not computed where that saves work. */
 typedef struct {
-    float *phase_f32, *log_amplitude_f32;  /* [n_strengths, scan_rows*U, scan_columns*U] rad, 1; log_amplitude: complex method */
-    double *phase_f64, *log_amplitude_f64; /* the same in double (as accurate as the backend's precision) */
-    double *residual;                      /* [n_strengths] sum over the full plane but zero of section 5's residual */
-    double *effective_dof;                 /* [n_strengths] the same sum of tr((N + D)^-1 N) */
+    float *phase_f32, *log_amplitude_f32; /* [n_strengths, scan_rows*U, scan_columns*U] rad, 1; log_amplitude: complex method */
+    float *const *phases_f32, *const *log_amplitudes_f32; /* [n_strengths] instead of those: an image's own array for each strength */
+    double *phase_f64, *log_amplitude_f64;                /* the same in double (as accurate as the backend's precision) */
+    double *residual;                                     /* [n_strengths] sum over the full plane but zero of section 5's residual */
+    double *effective_dof;                                /* [n_strengths] the same sum of tr((N + D)^-1 N) */
 } ps_solution;
+
+/* Where strength i's image of n values goes; NULL: it is not wanted. */
+static inline float *ps_solution_phase_f32(const ps_solution *solution, int64_t i, int64_t n) {
+    return solution->phases_f32 ? solution->phases_f32[i] : solution->phase_f32 ? solution->phase_f32 + i * n : NULL;
+}
+static inline float *ps_solution_log_amplitude_f32(const ps_solution *solution, int64_t i, int64_t n) {
+    return solution->log_amplitudes_f32 ? solution->log_amplitudes_f32[i]
+                                        : (solution->log_amplitude_f32 ? solution->log_amplitude_f32 + i * n : NULL);
+}
+static inline bool ps_solution_wants_phase(const ps_solution *solution) {
+    return solution->phases_f32 || solution->phase_f32 || solution->phase_f64;
+}
+static inline bool ps_solution_wants_log_amplitude(const ps_solution *solution) {
+    return solution->log_amplitudes_f32 || solution->log_amplitude_f32 || solution->log_amplitude_f64;
+}
 
 /* Bytes a system with its frames will take on the device, and how the pixels of g are chunked inside the budget. */
 typedef struct {
@@ -123,6 +140,22 @@ typedef struct {
 } ps_device_info;
 
 /* --- for backends: the table of operations --- */
+
+/* Unpacking on the device: the functions ps_frame_unpack_* further down. All are required. */
+typedef struct ps_unpack_ops {
+    bool (*takes)(ps_packing packing, ps_dtype dtype, int64_t n_pixels);
+    ps_code (*begin)(ps_frame *frame, const ps_unpack_rules *rules, ps_error *error);
+    ps_code (*room)(ps_frame *frame, uint8_t **room, size_t *bytes, ps_error *error); /* any thread */
+    ps_code (*put)(ps_frame *frame, const ps_packed *packed, ps_error *error);
+    ps_code (*end)(ps_frame *frame, uint8_t *refused, ps_unpack_tally *tally, ps_error *error); /* pointers may be NULL */
+} ps_unpack_ops;
+
+/* Host memory that images reach without anyone waiting for them: the functions ps_backend_host_* further down. All are required. */
+typedef struct ps_host_ops {
+    ps_code (*allocate)(ps_backend *backend, int64_t n, int64_t n_floats, float **blocks, ps_error *error);
+    void (*free)(ps_backend *backend, int64_t n, float **blocks);
+    ps_code (*wait)(ps_backend *backend, const float *block, ps_error *error); /* any thread */
+} ps_host_ops;
 
 /* The functions of the same names further down say what each operation does. What they check a backend need not check again: pointers,
  * sizes, methods, element types, strengths, doses and weights, and that operations come in their order. Operations without an entry (NULL)
@@ -176,6 +209,10 @@ typedef struct ps_backend_ops {
     const struct ps_histogram_ops *histogram;
     /* What `ptyseries bench` measures beyond these operations (kernels/backend_bench.h). Default: nothing more. */
     const struct ps_backend_bench_ops *bench;
+    /* Default: packed patterns are unpacked on the host, pattern by pattern, and go through frame_upload. */
+    const ps_unpack_ops *unpack;
+    /* Default: ordinary memory, in which images are when the operation that makes them returns. */
+    const ps_host_ops *host;
     /* The same backend's trial optics (kernels/trials.h). Default: the plain float64 way, on the host. */
     const struct ps_trial_ops *trials;
     /* ps_frame_get_spectra's, n > 0. Default: get_spectrum of each. */
@@ -191,6 +228,8 @@ struct ps_system {
     ps_backend *backend;
     ps_methods methods;
     int64_t n_active, n_positions, n_frequencies;
+    int64_t n_pixels; /* of the detector */
+    int64_t n_image_pixels;
     ps_frequency *frequencies; /* [n_frequencies] a copy, where a default needs it; else NULL */
     bool is_prepared;
 };
@@ -201,6 +240,7 @@ struct ps_frame {
     uint8_t *is_put; /* [n_positions] */
     int64_t n_put;
     bool is_reduced;
+    struct ps_unpack_state *unpacking; /* between ps_frame_unpack_begin and _end; else NULL */
 };
 
 /* --- for callers: an argument that is not as stated is PS_E_ARGUMENT, and nothing has happened --- */
@@ -209,6 +249,15 @@ struct ps_frame {
 ps_code ps_backend_open(const ps_backend_ops *ops, const ps_backend_options *options, ps_backend **backend, ps_error *error);
 void ps_backend_close(ps_backend *backend); /* NULL is allowed here and in every destroy */
 void ps_backend_info(const ps_backend *backend, ps_device_info *info);
+/* Host memory for images, made once: n blocks of n_floats, pinned where the backend has a device. A backend has one such set at a time. An
+ * operation whose float image is to go to the beginning of a block may return while the image is still on its way; then other work of the
+ * device goes on beside it. It is there, and its fault if there was one is told, when ps_backend_host_wait returns; whoever is done with a
+ * block may hand it to the next operation without having waited. Not part of the memory budget. */
+ps_code ps_backend_host_allocate(ps_backend *backend, int64_t n, int64_t n_floats, float **blocks, ps_error *error);
+void ps_backend_host_free(ps_backend *backend, int64_t n, float **blocks); /* waits for what is on its way; blocks become NULL */
+/* Any thread. Nothing to wait for is PS_OK. */
+ps_code ps_backend_host_wait(ps_backend *backend, const float *block, ps_error *error);
+
 /* Plans memory without touching a device; PS_E_MEMORY when not even one frame with the smallest chunk fits `budget_bytes`
  * (0: unlimited). The system later built from the same arguments keeps to it. max_frames: >= 1. */
 ps_code ps_backend_memory_plan(const ps_backend_ops *ops, const ps_system_desc *desc, ps_methods methods, ps_dtype dtype,
@@ -234,6 +283,25 @@ void ps_frame_destroy(ps_frame *frame);
  * position is uploaded exactly once, in any order of chunks. The buffer is free again on return. One thread at a time uploads into a frame.
  */
 ps_code ps_frame_upload(ps_frame *frame, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error);
+
+/* Packed patterns instead of counts: begin, as many puts as wanted, end; each position is put once, packed or not. Between begin and end a
+ * frame takes packed patterns only. Counts and what follows are the same to the last bit as from ps_frame_upload.
+ *
+ * ps_backend_unpacks: whether the backend unpacks on its device, which is why packed patterns would be handed to it; the functions work
+ * without it too. */
+bool ps_backend_unpacks(const ps_backend_ops *ops, ps_packing packing, ps_dtype dtype, int64_t n_pixels);
+/* rules: copied; NULL: no limit, no tally. A limit is for unsigned types. Types of 8 bytes are refused. */
+ps_code ps_frame_unpack_begin(ps_frame *frame, const ps_unpack_rules *rules, ps_error *error);
+/* Memory of [bytes] from which packed patterns reach the device fastest; waits until some is free. Given back by the put whose bytes begin
+ * there, or by end. *room is NULL where any memory does as well. Any thread, several at once; all but one of them may be held. */
+ps_code ps_frame_unpack_room(ps_frame *frame, uint8_t **room, size_t *bytes, ps_error *error);
+/* The bytes are free again on return unless they lie in a room, which no position at all gives back. One thread at a time. */
+ps_code ps_frame_unpack_put(ps_frame *frame, const ps_packed *packed, ps_error *error);
+/* Waits for all of it. refused: [n_positions] 1: that pattern is damaged, or packed in a way that only the host unpacks: it counts as not
+ * put, and its packed bytes are to be unpacked by who can say what is wrong with them; *n_refused: how many. tally: [n_positions], of
+ * patterns put packed and not refused; NULL: not wanted. After an error the frame is to be destroyed. */
+ps_code ps_frame_unpack_end(ps_frame *frame, uint8_t *refused, int64_t *n_refused, ps_unpack_tally *tally, ps_error *error);
+
 /* Once all positions are uploaded. mean: [n_active] scan-mean counts of each active pixel; n_marked: [n_active] positions that held the
  * invalid-count value. Either may be NULL. */
 ps_code ps_frame_mean_counts(ps_frame *frame, double *mean, int64_t *n_marked, ps_error *error);
@@ -248,6 +316,8 @@ ps_code ps_frame_ssb(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f
 /* Of a system created with PS_METHOD_MF: the image whose Fourier coefficients are b of the phase method, 0 at the scan's zero frequency and
  * its aliases. image: [scan_rows*U, scan_columns*U], either or both pointers. */
 ps_code ps_frame_right_side_image(ps_frame *frame, float *image_f32, double *image_f64, ps_error *error);
+/* scan_rows*U * scan_columns*U. */
+int64_t ps_frame_image_pixels(const ps_frame *frame);
 /* data_norm: sum over the full plane but zero of g^H W g. */
 ps_code ps_frame_data_norm(ps_frame *frame, double *data_norm, ps_error *error);
 

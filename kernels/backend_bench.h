@@ -33,6 +33,8 @@ typedef struct ps_backend_bench_ops {
     void (*set_precision)(ps_backend *backend, bool in_double);
     /* Device memory the backend holds now, held at most so far, and may hold. */
     void (*memory)(ps_backend *backend, size_t *in_use, size_t *peak, size_t *budget);
+    /* Unpacks patterns, which may share bytes, once they are on the device; between ps_frame_unpack_begin and _end. Leaves what was put. */
+    ps_code (*unpack)(ps_frame *frame, const ps_packed *packed, double *seconds, ps_error *error);
 } ps_backend_bench_ops;
 
 /* Uploads all positions of a uint16 frame, made on the device, in place of what it held. */

@@ -38,6 +38,8 @@ ps_code ps_check_operations(const ps_backend_ops *ops, ps_error *error) {
     CHECK(get_eigenvalues);
     CHECK(get_right_side);
     CHECK(get_spectrum);
+    if (ops->host && !(ops->host->allocate && ops->host->free && ops->host->wait))
+        return PS_FAIL(error, PS_E_INTERNAL, "backend %s: its host memory lacks an operation", ops->name);
 #undef CHECK
     return PS_OK;
 }
@@ -243,6 +245,7 @@ ps_code ps_check_positions(const ps_frame *frame, int64_t first, int64_t n, ps_e
 
 ps_code ps_check_complete(const ps_frame *frame, ps_error *error) {
     int64_t positions = frame->system->n_positions;
+    if (frame->unpacking) return PS_FAIL(error, PS_E_ARGUMENT, "the frame's patterns are still being unpacked");
     if (frame->n_put == positions) return PS_OK;
     return PS_FAIL(error, PS_E_ARGUMENT, "%lld of %lld positions uploaded", (long long)frame->n_put, (long long)positions);
 }

@@ -32,12 +32,12 @@ FOLDERS = [
     ("fit", "optics from the data alone", "core kernels cluster optics"),
     ("method", "one file a method behind one table", "core kernels optics"),
     ("job", "job files", "core kernels optics method"),
-    ("input", "recordings: formats, adapters, series, the reading thread", "core hdf5 optics"),
+    ("input", "recordings: formats, adapters, series, the reading threads, packed patterns to a backend", "core kernels hdf5 optics"),
     ("store", "the output file", "core kernels hdf5 cluster optics method job input"),
     ("plan", "from a job to what will be done", "core kernels cluster optics method job input store"),
     ("report", "pictures, plots, pages", "core hdf5 method store"),
     ("tasks", "one folder a task behind one table", "core kernels hdf5 cluster optics fit method job input store plan report"),
-    ("bench", "measuring the kernels", "core kernels hdf5 optics method input tasks"),
+    ("bench", "measuring the kernels", "core kernels hdf5 optics method input report tasks"),
     ("cli", "the commands", "core kernels hdf5 cluster optics method job input store plan report tasks bench"),
 ]
 LEVEL = {name: level for level, (name, _, _) in enumerate(FOLDERS)}

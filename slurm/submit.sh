@@ -158,9 +158,9 @@ fill_gpus() {
 # Minutes; nothing when nothing was measured. A sweep does the job once a line.
 time_limit() {
     local runs=1
-    [ -n "$(plan_value frame_seconds)" ] || return 0
+    [ -n "$(plan_value period_seconds)" ] || return 0
     [ "$template" != sweep ] || runs=$(grep -c . "${option[sweep]}")
-    awk -v prepare="$(plan_value prepare_seconds)" -v frame="$(plan_value frame_seconds)" -v frames="$(plan_value n_frames)" -v runs="$runs" \
+    awk -v prepare="$(plan_value prepare_seconds)" -v frame="$(plan_value period_seconds)" -v frames="$(plan_value n_frames)" -v runs="$runs" \
         -v ranks=$(($(directive nodes) * $(directive ntasks-per-node))) \
         'BEGIN { printf "%d\n", 10 + runs * 3 * (prepare + frame * int((frames + ranks - 1) / ranks)) / 60 + 1 }'
 }

@@ -3,13 +3,13 @@
 # the virus series on two ranks of one card against the CPU, and the benchmark. A test that skips here has failed.
 #   usage: tests/gpu.sh [DIRECTORY]     logs and the benchmark's table go to DIRECTORY (gpu-output)
 #   PS_DATA    folder with reference/ and virus/ (default: ../shared/data beside the source tree)
-#   PS_STEPS   which steps to do, of "contract sanitizer mpi bench" (default: all)
+#   PS_STEPS   which steps to do, of "contract sanitizer unpack mpi bench" (default: all)
 # Exit status 1 when any step failed. The host needs the packages of README.md, nvcc, compute-sanitizer, and h5py for the comparison.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 out=$(mkdir -p "${1:-gpu-output}" && cd "${1:-gpu-output}" && pwd)
 data=$(cd "${PS_DATA:-../shared/data}" && pwd) || exit
-steps=${PS_STEPS:-contract sanitizer mpi bench}
+steps=${PS_STEPS:-contract sanitizer unpack mpi bench}
 build=$PWD/build-gpu
 failed=0 report=""
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 PS_REQUIRE_GPU=1
@@ -36,7 +36,7 @@ gather_cases() {
 # A cmocka program that must pass and must not skip; $1: backends.
 contract() {
     local program status=0
-    for program in "$build"/tests/test_{stored_cases,backend_laws,backend_invariance,right_side_image,histogram}; do
+    for program in "$build"/tests/test_{stored_cases,backend_laws,backend_invariance,right_side_image,packed_patterns,packed_files,host_memory,histogram}; do
         [ -x "$program" ] || { echo "not built: $program"; status=1; continue; }
         PS_CONTRACT_BACKENDS=$1 PS_ORACLE_CASES=$build/cases "$program" || status=1 # 77, skipped, is a failure too
     done
@@ -52,6 +52,17 @@ sanitize() {
         "$build/tests/test_stored_cases"
 }
 
+# Packed patterns alone: every packing and type on the GPU.
+unpack() {
+    "$build/tests/test_unpack" && PS_CONTRACT_BACKENDS=cuda "$build/tests/test_packed_patterns" &&
+        PS_CONTRACT_BACKENDS=cuda "$build/tests/test_packed_files"
+}
+
+# $1: tool. Fewer of them.
+sanitize_unpack() {
+    PS_CONTRACT_BACKENDS=cuda PS_CONTRACT_FEW=1 compute-sanitizer --tool "$1" --error-exitcode 9 "$build/tests/test_packed_patterns"
+}
+
 # $1: backend, $2: upsampling, $3: precision.
 virus_job() {
     cat <<JOB
@@ -59,7 +70,7 @@ virus_job() {
   "series": { "files": ["$data/virus/virus_*_master.h5"], "scan_shape": [127, 127] },
   "optics": "$data/virus/optics.json", "upsampling": $2, "weights": "poisson",
   "methods": { "ssb": { "estimator": "wave" }, "phase": { "strength": [0.1, 1.0] }, "complex": { "strength": [0.3] } },
-  "output": { "file": "$build/virus_$1.h5" }, "compute": { "backend": "$1", "precision": "$3" } }
+  "output": { "file": "$build/virus_$1.h5" }, "compute": { "backend": "$1", "precision": "$3", "unpack": "device" } }
 JOB
 }
 
@@ -78,6 +89,13 @@ if [ "$failed" -eq 0 ]; then
     if wanted sanitizer; then
         [ -d "$build/cases" ] || gather_cases > "$out/cases.txt" 2>&1
         for tool in memcheck racecheck initcheck synccheck; do step "compute-sanitizer $tool" "$tool" sanitize $tool; done
+    fi
+    if wanted unpack; then
+        step "packed patterns, cuda" unpack unpack
+        for tool in memcheck racecheck initcheck synccheck; do
+            step "compute-sanitizer $tool, packed patterns" "unpack_$tool" sanitize_unpack $tool
+        done
+        step "benchmark, packed patterns" bench_unpack "$build/ptyseries" bench --rows unpack --json "$out/bench_unpack.json"
     fi
     wanted mpi && step "virus series, 2 ranks on one card, U = 7" virus virus 7
     wanted bench && step "benchmark" bench "$build/ptyseries" bench --json "$out/bench.json"

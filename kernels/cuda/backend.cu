@@ -75,11 +75,15 @@ static ps_code open_device(ps_cuda_backend *backend, const ps_backend_options *o
     PS_TRY(PS_CUDA(error, cudaStreamCreateWithFlags(&backend->compute, cudaStreamNonBlocking)));
     PS_TRY(PS_CUDA(error, cudaStreamCreateWithFlags(&backend->side, cudaStreamNonBlocking)));
     PS_TRY(PS_CUDA(error, cudaStreamCreateWithFlags(&backend->upload, cudaStreamNonBlocking)));
+    PS_TRY(PS_CUDA(error, cudaStreamCreateWithFlags(&backend->download, cudaStreamNonBlocking)));
     PS_TRY(PS_CUDA(error, cudaEventCreateWithFlags(&backend->compute_done, cudaEventDisableTiming)));
     PS_TRY(PS_CUDA(error, cudaEventCreateWithFlags(&backend->side_done, cudaEventDisableTiming)));
     for (int i = 0; i < PS_CUDA_UPLOAD_BUFFERS; i++)
         PS_TRY(PS_CUDA(error, cudaEventCreateWithFlags(&backend->upload_free[i], cudaEventDisableTiming)));
-    for (int i = 0; i < 2; i++) PS_TRY(PS_CUDA(error, cudaEventCreateWithFlags(&backend->downloaded[i], cudaEventDisableTiming)));
+    for (int i = 0; i < 2; i++) {
+        PS_TRY(PS_CUDA(error, cudaEventCreateWithFlags(&backend->set_aside[i], cudaEventDisableTiming)));
+        PS_TRY(PS_CUDA(error, cudaEventCreateWithFlags(&backend->downloaded[i], cudaEventDisableTiming)));
+    }
     return PS_OK;
 }
 
@@ -87,6 +91,7 @@ static void close_backend(ps_backend *handle) {
     ps_cuda_backend *backend = (ps_cuda_backend *)handle;
     if (!backend) return;
     cudaSetDevice(backend->device);
+    ps_cuda_ring_release(backend);
     for (int i = 0; i < PS_CUDA_UPLOAD_BUFFERS; i++) {
         ps_cuda_free(backend, backend->d_upload[i], backend->upload_bytes);
         if (backend->h_upload[i]) cudaFreeHost(backend->h_upload[i]);
@@ -94,6 +99,7 @@ static void close_backend(ps_backend *handle) {
     }
     for (int i = 0; i < 2; i++) {
         if (backend->h_download[i]) cudaFreeHost(backend->h_download[i]);
+        if (backend->set_aside[i]) cudaEventDestroy(backend->set_aside[i]);
         if (backend->downloaded[i]) cudaEventDestroy(backend->downloaded[i]);
     }
     if (backend->compute_done) cudaEventDestroy(backend->compute_done);
@@ -101,6 +107,7 @@ static void close_backend(ps_backend *handle) {
     if (backend->compute) cudaStreamDestroy(backend->compute);
     if (backend->side) cudaStreamDestroy(backend->side);
     if (backend->upload) cudaStreamDestroy(backend->upload);
+    if (backend->download) cudaStreamDestroy(backend->download);
     pthread_mutex_destroy(&backend->memory_lock);
     pthread_mutex_destroy(&backend->compute_lock);
     pthread_mutex_destroy(&backend->upload_lock);
@@ -167,5 +174,7 @@ extern "C" const ps_backend_ops ps_backend_cuda = {"cuda",
                                                    owns,
                                                    &ps_histogram_cuda,
                                                    &ps_cuda_bench,
+                                                   &ps_cuda_unpack,
+                                                   &ps_cuda_host,
                                                    nullptr,  /* trial optics: the plain way, on the host */
                                                    nullptr}; /* several spectra: one after the other */

@@ -271,5 +271,5 @@ static void bench_memory(ps_backend *handle, size_t *in_use, size_t *peak, size_
     pthread_mutex_unlock(&backend->memory_lock);
 }
 
-const ps_backend_bench_ops ps_cuda_bench = {bench_ceilings, bench_count,           bench_fill,  bench_spectra,
-                                            keep_images,    ps_cuda_set_precision, bench_memory};
+const ps_backend_bench_ops ps_cuda_bench = {bench_ceilings, bench_count,           bench_fill,   bench_spectra,
+                                            keep_images,    ps_cuda_set_precision, bench_memory, ps_cuda_bench_unpack};

@@ -82,6 +82,7 @@ void ps_cuda_frame_carve(ps_cuda_frame *frame, ps_cuda_arena *arena) {
     frame->d_projection = ps_cuda_take<double2>(arena, has_phase ? n_aliases : 0);
     frame->d_ssb = ps_cuda_take<double2>(arena, has_ssb ? n_aliases : 0);
     frame->d_data_norm = ps_cuda_take<double>(arena, system->desc.n_frequencies);
+    ps_cuda_unpack_carve_frame(frame, arena);
 }
 
 static uint64_t next_serial(void) {
@@ -160,8 +161,7 @@ static void release_upload(ps_cuda_backend *backend) {
     backend->upload_bytes = 0;
 }
 
-/* Upload buffers of at least `bytes` each. */
-static ps_code ensure_upload(ps_cuda_backend *backend, size_t bytes, ps_error *error) {
+ps_code ps_cuda_upload_ensure(ps_cuda_backend *backend, size_t bytes, ps_error *error) {
     if (backend->upload_bytes >= bytes) return PS_OK;
     PS_TRY(PS_CUDA(error, cudaStreamSynchronize(backend->upload)));
     release_upload(backend);
@@ -202,7 +202,7 @@ static ps_code put(ps_cuda_frame *frame, int64_t first, int64_t n, const void *c
     size_t position = (size_t)(system->desc.detector_rows * system->desc.detector_columns) * ps_dtype_bytes(frame->dtype);
     bool pinned = is_pinned(counts);
     PS_TRY(ps_cuda_enter(backend, error));
-    PS_TRY(ensure_upload(backend, ps_cuda_upload_bytes(&system->desc, frame->dtype), error));
+    PS_TRY(ps_cuda_upload_ensure(backend, ps_cuda_upload_bytes(&system->desc, frame->dtype), error));
     int64_t step = (int64_t)(backend->upload_bytes / position);
     for (int64_t done = 0, turn = 0; done < n; done += step, turn++) {
         int64_t some = n - done < step ? n - done : step;

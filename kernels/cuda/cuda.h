@@ -75,8 +75,14 @@ typedef struct {
     size_t upload_bytes;
     unsigned char *h_download[2]; /* pinned, for images; guarded by compute_lock */
     size_t download_bytes;
-    cudaEvent_t downloaded[2];
+    cudaStream_t download;
+    cudaEvent_t set_aside[2], downloaded[2]; /* the image of a slot is set aside; it has left the device */
+    unsigned char *h_blocks;                 /* pinned, [n_blocks, block_bytes]: host_memory.cu */
+    size_t block_bytes;
+    int64_t n_blocks;
+    cudaEvent_t *arrived; /* [n_blocks] */
     pthread_mutex_t memory_lock, compute_lock, upload_lock;
+    struct ps_cuda_ring *ring; /* unpack_ring.cu; NULL until packed patterns are put */
     ps_device_info info;
 } ps_cuda_backend;
 
@@ -99,7 +105,7 @@ typedef struct {
     double width;            /* semiangle / pitch when the pitches are equal */
     double thick_u, thick_v; /* wavelength * thickness * |e|^2 */
     double tilt_u, tilt_v;   /* thickness * (e . tilt) */
-    float edge_u_f32, inverse_edge_v, width_f32;
+    float edge_u_f32, edge_v_f32, inverse_edge_v, width_f32;
     float reach2, inner2; /* rho^2 beyond which the aperture is 0, up to which it is 1; inner2 < 0: nowhere */
     bool equal_pitch, is_thick, mirrored;
 } ps_cuda_geometry;
@@ -193,7 +199,8 @@ typedef struct {
     float2 *spectra; /* [store_tiles, n_spectrum, 32] */
     int64_t store_tiles;
     unsigned char *scratch;
-    uint64_t *owner; /* host, [frames that fit whole]: serial number of the frame whose complete g is there */
+    unsigned char *aside; /* two images on their way to the host: download.cu */
+    uint64_t *owner;      /* host, [frames that fit whole]: serial number of the frame whose complete g is there */
     int64_t n_owners;
 } ps_cuda_workspace;
 
@@ -241,6 +248,14 @@ typedef struct {
     int32_t *d_flag;
     int64_t n_normal, n_basis;
 
+    /* where the counts of unpacked blocks go, guarded by upload_lock: unpack_lists.cu */
+    ps_unpack_shape unpack_shape; /* that the lists are for; n_elements 0: none */
+    int32_t n_unpack_blocks;
+    uint2 *d_unpack_entries;   /* [n_slots] slot, place in its block; block by block, slots ascending */
+    int32_t *d_unpack_first;   /* [blocks + 2] into them */
+    int32_t *d_unpack_blocks;  /* [n_unpack_blocks] that hold active pixels */
+    uint32_t *d_unpack_active; /* a bit for each detector pixel that is wanted */
+
     ps_cuda_workspace workspace;                                                 /* guarded by compute_lock */
     cufftHandle forward[2], inverse, inverse_phase, inverse_row, inverse_column; /* 0: not made yet */
     size_t fft_work_bytes;
@@ -257,6 +272,8 @@ struct ps_cuda_frame {
     int64_t *n_marked; /* host, [n_active] */
     bool has_means;
     double dose;
+    ps_unpack_meaning unpack_meaning; /* of the packed patterns that are being put */
+    bool unpack_tallies;
 
     void *memory;
     size_t memory_bytes;
@@ -269,6 +286,9 @@ struct ps_cuda_frame {
     double2 *d_projection;                      /* [n_aliases] V^H prior^-1/2 b */
     double2 *d_ssb;                             /* [n_aliases] mean over pixels of the corrected spectrum */
     double *d_data_norm;                        /* [n_frequencies] */
+    uint8_t *d_refused;                         /* [n_positions] packed patterns that were not unpacked */
+    uint32_t *d_tally;                          /* [n_positions, 5] as ps_unpack_tally */
+    uint32_t *d_looks;                          /* [2, ps_cuda_unpack_words] a bit for each detector pixel */
 };
 
 static inline int64_t ps_cuda_positions(const ps_system_desc *desc) {
@@ -285,6 +305,10 @@ static inline int64_t ps_cuda_fine_columns(const ps_system_desc *desc) {
 }
 static inline int64_t ps_cuda_fine_half(const ps_system_desc *desc) {
     return ps_cuda_fine_columns(desc) / 2 + 1;
+}
+/* Words of a bit for each detector pixel, of which two neighbours can be read from any pixel on. */
+static inline int64_t ps_cuda_unpack_words(const ps_system_desc *desc) {
+    return desc->detector_rows * desc->detector_columns / 32 + 2;
 }
 static inline int64_t ps_cuda_blocks(int64_t n, int64_t per_block) {
     return (n + per_block - 1) / per_block;

@@ -3,6 +3,7 @@
 #define PS_KERNELS_CUDA_INTRINSICS_CUH
 
 #include <cuda_runtime.h>
+#include <stdint.h>
 
 static constexpr unsigned PS_FULL_WARP = 0xffffffffu;
 
@@ -47,6 +48,18 @@ __device__ inline void ps_mma_tf32(float (&c)[4], const unsigned (&a)[4], const 
 /* Copies 16 bytes from global to shared memory beside the arithmetic; the copies of a thread up to a commit form a group. */
 __device__ inline void ps_copy_async16(void *shared, const void *global) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(global) : "memory");
+}
+/* The same with 8 bytes, under a policy of the level-2 cache. */
+__device__ inline void ps_copy_async8(void *shared, const void *global, uint64_t policy) {
+    asm volatile("cp.async.ca.shared.global.L2::cache_hint [%0], [%1], 8, %2;" ::"r"((unsigned)__cvta_generic_to_shared(shared)),
+                 "l"(global), "l"(policy)
+                 : "memory");
+}
+/* What is read once should leave the level-2 cache first. */
+__device__ inline uint64_t ps_evict_first() {
+    uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
 }
 __device__ inline void ps_copy_commit() {
     asm volatile("cp.async.commit_group;" ::: "memory");

@@ -56,6 +56,7 @@ void ps_cuda_geometry_build(const ps_probe *probe, const double direction_u[2], 
     g->edge_u = ratio * ratio * square_length(direction_u);
     g->edge_v = ratio * ratio * square_length(direction_v);
     g->edge_u_f32 = (float)g->edge_u;
+    g->edge_v_f32 = (float)g->edge_v;
     g->inverse_edge_v = (float)(1.0 / g->edge_v);
     g->semiangle_rad = probe->semiangle_rad;
     g->width = probe->semiangle_rad / probe->pitch_rad[0];

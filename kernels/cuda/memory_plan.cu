@@ -29,7 +29,8 @@ static int64_t tiles_with(const ps_cuda_system *system, const ps_memory_plan *pl
 static ps_code plan_batch(ps_cuda_system *system, ps_dtype dtype, size_t budget, int64_t max_frames, ps_memory_plan *plan,
                           ps_error *error) {
     size_t tile = (size_t)system->n_spectrum * PS_CUDA_LANES * sizeof(float2);
-    size_t fixed = system->scratch_bytes + 256 + PS_CUDA_UPLOAD_BUFFERS * ps_cuda_upload_bytes(&system->desc, dtype);
+    size_t fixed = system->scratch_bytes + 256 + 2 * ps_cuda_aside_bytes(system) + 256 +
+                   PS_CUDA_UPLOAD_BUFFERS * ps_cuda_upload_bytes(&system->desc, dtype) + ps_cuda_ring_bytes(&system->desc, dtype);
     int64_t segment = system->layout.largest_segment;
     int64_t n = max_frames > 1 ? max_frames : 1, tiles = 0;
     while (n >= 1 && (tiles = tiles_with(system, plan, fixed, budget, n)) == 0) n--;

@@ -1,14 +1,13 @@
-/* What N needs of the transfer along a detector row: transfer.cuh's terms with all that the row and the column share folded in.
+/* What N needs of the transfer along a detector row: the phase's polynomial (row_polynomial.cuh) and the aperture's terms.
  *
- * sigma (chi(k) - chi(kappa)) is a polynomial of degree 5 of the pixel's column v: the sixth powers cancel. Phases are turned into
- * cosines and sines by a table of directions and short series, good to 5e-14; sin(pi y)/(pi y) is good to 2e-13. Coefficients of
- * small terms have no more digits than fit into an instruction. */
+ * Phases are turned into cosines and sines by a table of directions and short series, good to 5e-14; sin(pi y)/(pi y) is good to 2e-13.
+ * Coefficients of small terms have no more digits than fit into an instruction. */
 #ifndef PS_KERNELS_CUDA_NORMAL_TERMS_CUH
 #define PS_KERNELS_CUDA_NORMAL_TERMS_CUH
 
-#include "kernels/cuda/transfer.cuh"
+#include "kernels/cuda/row_polynomial.cuh"
 
-enum { PS_NORMAL_POWERS = 6, PS_NORMAL_DIRECTIONS = 512 };
+enum { PS_NORMAL_POWERS = PS_ROW_POWERS, PS_NORMAL_DIRECTIONS = 512 };
 
 struct __align__(16) ps_normal_terms {
     double c[PS_NORMAL_POWERS]; /* quarter turns = sum of c[j] v^j */
@@ -20,37 +19,11 @@ struct __align__(16) ps_normal_terms {
 static __constant__ double ps_normal_sine = 1.5707963267948966, ps_normal_cosine = -1.2337005501361697;
 static __constant__ double ps_normal_sinc[3] = {-1.644934066828087, 0.8117424240536456, -0.19075179521750385};
 
-/* chi's coefficients in powers of s at p, or of -kappa's where mirrored. */
-__device__ inline void ps_normal_chi(const ps_cuda_geometry &g, double p, bool mirrored, double (&d)[7]) {
-    double x = mirrored ? -p : p;
-#pragma unroll
-    for (int j = 0; j <= 6; j++) {
-        d[j] = g.chi[ps_cuda_chi_index(6 - j, j)];
-#pragma unroll
-        for (int i = 5 - j; i >= 0; i--) d[j] = fma(d[j], x, g.chi[ps_cuda_chi_index(i, j)]);
-        if (mirrored && (j & 1)) d[j] = -d[j];
-    }
-}
-
 /* u: the row, (qu, qv): the alias, in detector pixels from k = 0. */
 __device__ inline void ps_normal_form_terms(const ps_cuda_geometry &g, double u, double qu, double qv, double sigma, ps_normal_terms *row) {
-    double d[7], p = u - sigma * qu, place = sigma * qv;
-    ps_normal_chi(g, p, g.mirrored && sigma > 0.0, d);
-#pragma unroll
-    for (int i = 0; i < PS_NORMAL_POWERS; i++)
-#pragma unroll
-        for (int j = 5; j >= i; j--) d[j] = fma(-place, d[j + 1], d[j]); /* in powers of v = s + place */
-#pragma unroll
-    for (int j = 0; j < PS_NORMAL_POWERS; j++) {
-        double chi = g.chi[ps_cuda_chi_index(6 - j, j)];
-#pragma unroll
-        for (int i = 5 - j; i >= 0; i--) chi = fma(chi, u, g.chi[ps_cuda_chi_index(i, j)]);
-        row->c[j] = sigma * (chi - d[j]);
-    }
-    double bend = 0.5 * fma(g.thick_u * qu, qu, g.thick_v * qv * qv), tilt = fma(g.tilt_u, qu, g.tilt_v * qv);
-    row->y0 = fma(g.thick_u * qu, u, -sigma * bend) - tilt;
-    row->y1 = g.thick_v * qv;
-    row->place = place;
+    double p = u - sigma * qu;
+    ps_form_row_polynomial(g, u, qu, qv, sigma, 1.0, row->c, &row->y0, &row->y1);
+    row->place = sigma * qv;
     row->row_rho2 = fma(g.edge_u * p, p, 1e-30);
     row->p = p;
 }

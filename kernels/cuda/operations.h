@@ -85,6 +85,8 @@ size_t ps_cuda_forward_scratch(const ps_cuda_system *system); /* at the beginnin
 
 /* counts.cu */
 size_t ps_cuda_upload_bytes(const ps_system_desc *desc, ps_dtype dtype);
+/* Upload buffers of at least `bytes` each; under upload_lock. */
+ps_code ps_cuda_upload_ensure(ps_cuda_backend *backend, size_t bytes, ps_error *error);
 ps_code ps_cuda_frame_create(ps_system *system, ps_dtype dtype, ps_frame **frame, ps_error *error);
 void ps_cuda_frame_destroy(ps_frame *frame);
 ps_code ps_cuda_frame_upload(ps_frame *frame, int64_t first_position, int64_t n_positions, const void *counts, ps_error *error);
@@ -97,7 +99,23 @@ void ps_cuda_frame_renew(ps_cuda_frame *frame);
 ps_code ps_cuda_frame_gather(ps_cuda_frame *frame, int64_t first_position, int64_t n_positions, const void *d_counts, cudaStream_t stream,
                              ps_error *error);
 
+/* unpack.cu, unpack_lists.cu, unpack_ring.cu: unpack.cuh says what they share */
+extern const ps_unpack_ops ps_cuda_unpack;
+ps_code ps_cuda_bench_unpack(ps_frame *frame, const ps_packed *packed, double *seconds, ps_error *error); /* unpack_bench.cu */
+void ps_cuda_unpack_carve_system(ps_cuda_system *system, ps_cuda_arena *arena);
+void ps_cuda_unpack_carve_frame(ps_cuda_frame *frame, ps_cuda_arena *arena);
+size_t ps_cuda_ring_bytes(const ps_system_desc *desc, ps_dtype dtype); /* on the device; 0: such patterns are not unpacked there */
+void ps_cuda_ring_release(ps_cuda_backend *backend);
+
 /* scan_fft.cu */
+typedef enum { PS_FFT_ANY, PS_FFT_FIRST_EVEN, PS_FFT_SECOND_EVEN } ps_fft_parity;
+/* How n values are transformed in one block (scan_fft.cuh), but for the roots; false: n is not a product of two lengths that registers hold
+ * and of which one is even as asked. */
+bool ps_cuda_fft_plan(int64_t n, ps_fft_parity parity, ps_fft_plan *plan);
+/* exp(-2 pi i j k1 / n) -> d_roots: [second, first] */
+ps_code ps_cuda_fft_send_roots(const ps_fft_plan *plan, float2 *d_roots, ps_error *error);
+/* Whether the 16 slots from `slot` on hold no pixel. */
+bool ps_cuda_sheet_is_empty(const ps_cuda_layout *layout, int64_t slot);
 bool ps_cuda_scan_fft_plan(ps_cuda_system *system); /* sets the plans; false: a side of the scan is not for it */
 void ps_cuda_scan_fft_carve(ps_cuda_system *system, ps_cuda_arena *arena);
 ps_code ps_cuda_scan_fft_fill(ps_cuda_system *system, ps_error *error);
@@ -151,12 +169,20 @@ ps_code ps_cuda_flag_clear(ps_cuda_system *system, ps_error *error);
 ps_code ps_cuda_flag_check(ps_cuda_system *system, const char *what, ps_error *error);
 
 /* download.cu */
-/* Starts an image's way to pinned buffer `slot` (0 or 1); the image may be overwritten by later work on the compute stream. */
+/* Bytes of the device that one of two images on their way takes. */
+size_t ps_cuda_aside_bytes(const ps_cuda_system *system);
+/* Starts an image's way, as `slot` (0 or 1); the image may be overwritten by later work on the compute stream. */
 ps_code ps_cuda_download_begin(ps_cuda_system *system, const float *d_image, int slot, ps_error *error);
-/* Waits for it and hands it out as float, double or both: [fine_rows, fine_columns]. */
+/* Hands it out as float, double or both: [fine_rows, fine_columns]. Waits for it, except where it goes to a block of host_memory.cu alone.
+ */
 ps_code ps_cuda_download_end(ps_cuda_system *system, int slot, float *image_f32, double *image_f64, ps_error *error);
 /* memcpy, by several threads when it is large. */
 void ps_cuda_copy_host(void *to, const void *from, size_t bytes, int n_threads);
+
+/* host_memory.cu */
+extern const ps_host_ops ps_cuda_host;
+/* Which block begins there; -1: none. */
+int64_t ps_cuda_host_block(const ps_cuda_backend *backend, const float *image);
 
 /* ssb.cu, ssb_phase.cu */
 ps_code ps_cuda_ssb(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f32, double *phase_f64, double *loss, ps_error *error);

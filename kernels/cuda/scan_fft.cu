@@ -219,11 +219,13 @@ static bool is_radix(int64_t n) {
 }
 
 /* The most even split of n whose second factor leaves 16 lanes, else any. */
-static bool find_plan(int64_t n, bool pairs, ps_fft_plan *plan) {
+bool ps_cuda_fft_plan(int64_t n, ps_fft_parity parity, ps_fft_plan *plan) {
     int64_t best = 0;
     for (int64_t second = 2; second <= 32; second++) {
-        if (n % second != 0 || !is_radix(second) || !is_radix(n / second) || (pairs && n / second % 2 != 0)) continue;
-        int64_t first = n / second, uneven = (first > second ? first - second : second - first) + (second > 16 ? 100 : 0);
+        if (n % second != 0 || !is_radix(second) || !is_radix(n / second)) continue;
+        int64_t first = n / second;
+        if ((parity == PS_FFT_FIRST_EVEN && first % 2 != 0) || (parity == PS_FFT_SECOND_EVEN && second % 2 != 0)) continue;
+        int64_t uneven = (first > second ? first - second : second - first) + (second > 16 ? 100 : 0);
         if (best != 0 && uneven >= best) continue;
         int64_t lanes = ps_fft_lanes((int)second), threads = (first > second ? first : second) * lanes;
         best = uneven + 1;
@@ -236,11 +238,11 @@ static bool find_plan(int64_t n, bool pairs, ps_fft_plan *plan) {
 }
 
 bool ps_cuda_scan_fft_plan(ps_cuda_system *system) {
-    return find_plan(system->desc.scan_rows, true, &system->fft_rows) && find_plan(system->desc.scan_columns, false, &system->fft_columns);
+    return ps_cuda_fft_plan(system->desc.scan_rows, PS_FFT_FIRST_EVEN, &system->fft_rows) &&
+           ps_cuda_fft_plan(system->desc.scan_columns, PS_FFT_ANY, &system->fft_columns);
 }
 
-/* exp(-2 pi i j k1 / n) -> [second, first] */
-static ps_code send_roots(const ps_fft_plan *plan, float2 *d_roots, ps_error *error) {
+ps_code ps_cuda_fft_send_roots(const ps_fft_plan *plan, float2 *d_roots, ps_error *error) {
     int64_t n = (int64_t)plan->first * plan->second;
     float2 *roots = (float2 *)malloc((size_t)n * sizeof *roots);
     if (!roots) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a transform of %lld values", (long long)n);
@@ -260,8 +262,8 @@ void ps_cuda_scan_fft_carve(ps_cuda_system *system, ps_cuda_arena *arena) {
 
 ps_code ps_cuda_scan_fft_fill(ps_cuda_system *system, ps_error *error) {
     if (!system->own_fft) return PS_OK;
-    PS_TRY(send_roots(&system->fft_rows, system->d_roots_rows, error));
-    return send_roots(&system->fft_columns, system->d_roots_columns, error);
+    PS_TRY(ps_cuda_fft_send_roots(&system->fft_rows, system->d_roots_rows, error));
+    return ps_cuda_fft_send_roots(&system->fft_columns, system->d_roots_columns, error);
 }
 
 /* --- launches --- */
@@ -333,7 +335,7 @@ static ps_code transform_slots(const ps_cuda_frame *frame, int64_t first, int64_
     return PS_OK;
 }
 
-static bool sheet_is_empty(const ps_cuda_layout *layout, int64_t slot) {
+bool ps_cuda_sheet_is_empty(const ps_cuda_layout *layout, int64_t slot) {
     for (int64_t i = slot; i < slot + PS_CUDA_SHEET; i++)
         if (layout->slot_pixel[i] >= 0) return false;
     return true;
@@ -346,7 +348,7 @@ ps_code ps_cuda_scan_fft(const ps_cuda_frame *frame, int64_t first_tile, int64_t
     int64_t most = (sheet < bytes_together ? bytes_together / sheet : 1) * PS_CUDA_SHEET;
     int lane = 0;
     for (int64_t first = first_tile * PS_CUDA_LANES, next; first < end; first = next) {
-        for (next = first; next < end && next < first + most && !sheet_is_empty(layout, next);) next += PS_CUDA_SHEET;
+        for (next = first; next < end && next < first + most && !ps_cuda_sheet_is_empty(layout, next);) next += PS_CUDA_SHEET;
         if (next > first)
             PS_TRY(transform_slots(frame, first, next - first, first_tile, spectra, lane ? system->backend->side : system->backend->compute,
                                    error));

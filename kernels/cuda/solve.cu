@@ -60,7 +60,7 @@ static ps_code solve_strength(ps_cuda_frame *frame, ps_methods method, ps_streng
     ps_cuda_arena scratch = ps_cuda_scratch(system);
     buffers b = take_buffers(system, &scratch);
     int64_t n = ps_cuda_fine_rows(&system->desc) * ps_cuda_fine_columns(&system->desc);
-    bool wants_image = solution->phase_f32 || solution->phase_f64 || solution->log_amplitude_f32 || solution->log_amplitude_f64;
+    bool wants_image = ps_solution_wants_phase(solution) || ps_solution_wants_log_amplitude(solution);
     ps_cuda_answer answer = {wants_image ? b.x_phase : NULL, wants_image ? b.x_amplitude : NULL,
                              solution->residual ? solution->residual + index : NULL,
                              solution->effective_dof ? solution->effective_dof + index : NULL};
@@ -68,9 +68,9 @@ static ps_code solve_strength(ps_cuda_frame *frame, ps_methods method, ps_streng
         PS_TRY(ps_cuda_solve_phase(frame, strength, &answer, error));
     else
         PS_TRY(ps_cuda_solve_complex(frame, strength, &answer, scratch, error));
-    PS_TRY(send_image(system, &b, b.x_phase, solution->phase_f32 ? solution->phase_f32 + index * n : NULL,
+    PS_TRY(send_image(system, &b, b.x_phase, ps_solution_phase_f32(solution, index, n),
                       solution->phase_f64 ? solution->phase_f64 + index * n : NULL, p, error));
-    return send_image(system, &b, b.x_amplitude, solution->log_amplitude_f32 ? solution->log_amplitude_f32 + index * n : NULL,
+    return send_image(system, &b, b.x_amplitude, ps_solution_log_amplitude_f32(solution, index, n),
                       solution->log_amplitude_f64 ? solution->log_amplitude_f64 + index * n : NULL, p, error);
 }
 

@@ -35,6 +35,7 @@ void ps_cuda_system_carve(ps_cuda_system *system, ps_cuda_arena *arena) {
     system->d_partial = ps_cuda_take<double>(arena, PS_CUDA_PARTIALS);
     system->d_flag = ps_cuda_take<int32_t>(arena, 1);
     ps_cuda_scan_fft_carve(system, arena);
+    ps_cuda_unpack_carve_system(system, arena);
 }
 
 static double chi_at(const ps_cuda_geometry *g, double p, double s) {

@@ -109,6 +109,17 @@ __device__ inline double ps_sinc(double y, double) {
     return ps_flip(w, (unsigned)whole << 31);
 }
 
+/* The sign of sin(pi y)/(pi y), as the sign bit to flip, and a lower bound of its size: |sin(pi r)| >= 2 |r| for |r| <= 1/2. */
+struct ps_sinc_sign {
+    unsigned bits;
+    float bound;
+    __device__ inline explicit ps_sinc_sign(float y) {
+        float shifted = y + 0x1.8p23f, r = y - (shifted - 0x1.8p23f);
+        bits = (__float_as_uint(shifted) << 31) ^ __float_as_uint(r) ^ __float_as_uint(y);
+        bound = r == y ? 0.63f : fabsf(r) * 0.63f * ps_rcp(fabsf(y));
+    }
+};
+
 /* The soft aperture at kappa = (p, s) pixels. The distance from its edge is a difference of nearly equal numbers, so 1 - rho^2 is formed
  * in double, and 1 - rho = (1 - rho^2)/(1 + rho). */
 template <typename Real> __device__ inline Real ps_aperture(const ps_cuda_geometry &g, double p, double s) {

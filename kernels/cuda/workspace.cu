@@ -1,5 +1,5 @@
-/* The workspace of a system: scratch for transforms and images (scratch.cu says how much), and the store of g. Its size is decided by
- * arithmetic alone, so that a plan made without a device says what will be used. */
+/* The workspace of a system: scratch for transforms and images (scratch.cu says how much), images on their way to the host, and the store
+ * of g. Its size is decided by arithmetic alone, so that a plan made without a device says what will be used. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,12 +37,14 @@ static ps_code allocate(ps_cuda_system *system, int64_t store_tiles, ps_error *e
     ps_cuda_arena arena = {NULL, 0};
     workspace->store_tiles = store_tiles;
     ps_cuda_take<unsigned char>(&arena, (int64_t)system->scratch_bytes);
+    ps_cuda_take<unsigned char>(&arena, 2 * (int64_t)ps_cuda_aside_bytes(system));
     ps_cuda_take<float2>(&arena, store_tiles * system->n_spectrum * PS_CUDA_LANES);
     workspace->bytes = arena.used;
     PS_TRY(ps_cuda_allocate(system->backend, arena.used, "the workspace", &workspace->memory, error));
     arena.base = (unsigned char *)workspace->memory;
     arena.used = 0;
     workspace->scratch = ps_cuda_take<unsigned char>(&arena, (int64_t)system->scratch_bytes);
+    workspace->aside = ps_cuda_take<unsigned char>(&arena, 2 * (int64_t)ps_cuda_aside_bytes(system));
     workspace->spectra = ps_cuda_take<float2>(&arena, store_tiles * system->n_spectrum * PS_CUDA_LANES);
     workspace->n_owners = store_tiles / system->layout.n_tiles;
     workspace->owner = (uint64_t *)calloc((size_t)workspace->n_owners + 1, sizeof *workspace->owner);
@@ -54,7 +56,7 @@ static ps_code allocate(ps_cuda_system *system, int64_t store_tiles, ps_error *e
 
 ps_code ps_cuda_workspace_ensure(ps_cuda_system *system, int64_t n_frames, int64_t *tiles, ps_error *error) {
     ps_cuda_workspace *workspace = &system->workspace;
-    size_t scratch = system->scratch_bytes + 256;
+    size_t scratch = system->scratch_bytes + 256 + 2 * ps_cuda_aside_bytes(system) + 256;
     size_t free_bytes = ps_cuda_available(system->backend) + workspace->bytes;
     int64_t possible = free_bytes > scratch ? ps_cuda_chunk_tiles(system, n_frames, free_bytes - scratch) : 0;
     if (possible == 0)

@@ -10,11 +10,11 @@ const ps_bench_problem ps_bench_tiny = {"17 x 20 scan, 40 x 40 detector, U = 3",
 static const double aberrations_A[PS_N_ABERRATIONS] = {-105.0, 25.0, 900.0, 700.0, 2e4, 8e3, 5e3, 3e5, 2e5, 2e5, 4e6, 2e6, 2e6, 2e6};
 static const double angles_rad[PS_N_ABERRATIONS] = {0.0, 0.4, 1.1, -0.7, 0.0, 0.9, -0.2, 0.5, 2.0, -1.3, 0.0, 0.3, -0.5, 0.8};
 
-ps_code ps_bench_problem_plan(const ps_bench_problem *problem, ps_plan *plan, ps_error *error) {
+ps_code ps_bench_problem_plan_at(const ps_bench_problem *problem, double step_A, ps_plan *plan, ps_error *error) {
     double pitch = 30.0 / problem->disc_px, centre = 0.5 * (double)(problem->detector - 1);
     ps_optics optics = {.voltage_V = 300e3,
                         .semiangle_mrad = 30.0,
-                        .scan_step_A = {0.373, 0.373},
+                        .scan_step_A = {step_A, step_A},
                         .detector_pitch_mrad = {pitch, pitch},
                         .detector_center_px = {centre + 0.3, centre - 0.2},
                         .rotation_deg = 176.3,
@@ -33,6 +33,10 @@ ps_code ps_bench_problem_plan(const ps_bench_problem *problem, ps_plan *plan, ps
                                .smoothness_phase_inv_A = 1.0,
                                .smoothness_complex_inv_A = INFINITY};
     return ps_plan_build(&optics, &options, plan, error);
+}
+
+ps_code ps_bench_problem_plan(const ps_bench_problem *problem, ps_plan *plan, ps_error *error) {
+    return ps_bench_problem_plan_at(problem, 0.373, plan, error);
 }
 
 double ps_bench_overlaps(const ps_plan *plan) {

@@ -15,6 +15,8 @@ typedef struct {
  * smaller ones for checks and for CPUs. All share its optics. */
 extern const ps_bench_problem ps_bench_published, ps_bench_published_u1, ps_bench_small, ps_bench_tiny;
 
+/* With another scan step than the published one. */
+ps_code ps_bench_problem_plan_at(const ps_bench_problem *problem, double step_A, ps_plan *plan, ps_error *error);
 ps_code ps_bench_problem_plan(const ps_bench_problem *problem, ps_plan *plan, ps_error *error);
 /* Evaluations of one side band that cannot be avoided, physics section 3: pixels in the overlap of two apertures, summed over both
  * side bands of all solved aliases. */

@@ -5,6 +5,7 @@
 #include "bench/histogram.h"
 #include "bench/measure.h"
 #include "bench/measure_decode.h"
+#include "bench/scale.h"
 #include "cli/cli.h"
 #include "core/options.h"
 
@@ -20,19 +21,20 @@ static ps_code parse(bench_arguments *given, int n_arguments, char **arguments, 
         {"--backend", PS_OPTION_TEXT, &given->backend, "cpu, cuda or cuda:N (a device); without it cuda where there is a device, else cpu"},
         {"--repeats", PS_OPTION_INTEGER, &given->repeats, "timed repeats of every row (7)"},
         {"--quick", PS_OPTION_FLAG, &given->quick, "cuda: a small problem instead of the published one"},
-        {"--rows", PS_OPTION_TEXT, &given->rows, "cuda: some of prepare,frames,ssb,memory; without it all"},
+        {"--rows", PS_OPTION_TEXT, &given->rows, "cuda: some of prepare,frames,ssb,memory,unpack; without it all"},
         {"--memory-GiB", PS_OPTION_NUMBER, &given->budget_GiB, "cuda: budget of device memory; without it what is free"},
         {"--threads", PS_OPTION_INTEGER, &given->threads, "cpu: threads; without it all"},
         {"--json", PS_OPTION_TEXT, &given->json, "file for the same as JSON"},
     };
-    ps_command_line line = {.command = "bench",
-                            .synopsis = "[OPTIONS]",
-                            .description = "Measures the kernels on this machine: the rows of the table in docs/performance.md, each as\n"
-                                           "median, lowest and highest of its repeats. Answers are checked first; a kernel whose answer\n"
-                                           "is wrong is not timed (exit status 1).\n"
-                                           "ptyseries bench histogram times per-pixel histograms; see its --help.",
-                            .options = options,
-                            .n_options = sizeof options / sizeof *options};
+    ps_command_line line = {
+        .command = "bench",
+        .synopsis = "[OPTIONS]",
+        .description = "Measures the kernels on this machine: the rows of the table in docs/performance.md, each as\n"
+                       "median, lowest and highest of its repeats. Answers are checked first; a kernel whose answer\n"
+                       "is wrong is not timed (exit status 1).\n"
+                       "ptyseries bench histogram times per-pixel histograms, ptyseries bench scale how cost grows; see their --help.",
+        .options = options,
+        .n_options = sizeof options / sizeof *options};
     PS_TRY(ps_options_parse(&line, n_arguments, arguments, help, error));
     if (!*help && (given->repeats < 1 || given->repeats > PS_BENCH_MOST_REPEATS))
         return PS_FAIL(error, PS_E_ARGUMENT, "ptyseries bench: --repeats: found %lld, expected 1 to %d", (long long)given->repeats,
@@ -62,6 +64,7 @@ static ps_code bench(const bench_arguments *given, ps_error *error) {
 
 int ps_command_bench(int n_arguments, char **arguments) {
     if (n_arguments > 0 && strcmp(arguments[0], "histogram") == 0) return ps_bench_histogram(n_arguments - 1, arguments + 1);
+    if (n_arguments > 0 && strcmp(arguments[0], "scale") == 0) return ps_bench_scale(n_arguments - 1, arguments + 1);
     bench_arguments given = {.repeats = 7};
     ps_error error = {0};
     bool help = false;

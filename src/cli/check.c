@@ -21,13 +21,15 @@ static ps_code parse(check_arguments *given, int n_arguments, char **arguments, 
         {"--set", PS_OPTION_LIST, &given->settings, "path.to.key=value overrides a job entry; repeatable"},
         {"--json", PS_OPTION_FLAG, &given->json, "print one JSON object"},
         {"--data", PS_OPTION_FLAG, &given->data, "reconstruct: look at some patterns of every recording, not of 32 of them"},
-        {"--time", PS_OPTION_FLAG, &given->time, "reconstruct: also estimate the time, from a sample computed here"},
+        {"--time", PS_OPTION_FLAG, &given->time,
+         "reconstruct: also estimate the time and what will bound the run, from samples taken here"},
     };
     ps_command_line line = {.command = "check",
                             .synopsis = "JOB.json [OPTIONS]",
                             .description =
                                 "Checks a job and its inputs and prints the plan: frames, shapes, active pixels, upsampling, aliases,\n"
-                                "memory per rank, output size. Needs neither GPU nor MPI, and writes nothing.\n"
+                                "memory per rank, output size. Needs neither GPU nor MPI, and writes nothing; --time\n"
+                                "writes a sample of a frame to a file without a name, which is gone at once.\n"
                                 "Exit status: 0 the job can run, 2 it cannot, with the reason.",
                             .options = options,
                             .n_options = sizeof options / sizeof *options,

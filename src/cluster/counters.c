@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "cluster/mpi_lock.h"
+
 enum { TAG_REQUEST = 1, TAG_ANSWER = 2 };
 
 /* A change on its way to rank 0. */
@@ -74,7 +76,10 @@ static ps_code change_window(ps_counters *counters, const ps_counter_change *cha
 }
 
 ps_code ps_counters_change(ps_counters *counters, const ps_counter_change *change, int64_t *before, ps_error *error) {
-    return counters->window == MPI_WIN_NULL ? ask(counters, change, before, error) : change_window(counters, change, before, error);
+    ps_mpi_lock();
+    ps_code code = counters->window == MPI_WIN_NULL ? ask(counters, change, before, error) : change_window(counters, change, before, error);
+    ps_mpi_unlock();
+    return code;
 }
 
 /* ---- beginning and end ---- */

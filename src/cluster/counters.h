@@ -17,7 +17,8 @@ ps_code ps_counters_create(const ps_cluster *cluster, int64_t n, ps_counters **c
 /* Collective. */
 void ps_counters_destroy(ps_counters *counters);
 
-/* Rank-local: *before is the counter's value before the change. By one thread of a rank at a time. */
+/* Rank-local: *before is the counter's value before the change. Any thread of a rank where MPI allows threads; takes ps_mpi_lock.
+ */
 ps_code ps_counters_change(ps_counters *counters, const ps_counter_change *change, int64_t *before, ps_error *error);
 
 #endif

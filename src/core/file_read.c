@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include "core/assert.h"
+#include "core/busy.h"
 #include "core/regular.h"
 
-ps_code ps_file_read_some(const char *path, int descriptor, int64_t offset, size_t n_bytes, void *bytes, size_t *got, ps_error *error) {
-    PS_ASSERT(descriptor >= 0 && offset >= 0 && (bytes || n_bytes == 0));
+static ps_code read_some(const char *path, int descriptor, int64_t offset, size_t n_bytes, void *bytes, size_t *got, ps_error *error) {
     *got = 0;
     while (*got < n_bytes) {
         ssize_t n = pread(descriptor, (char *)bytes + *got, n_bytes - *got, (off_t)(offset + (int64_t)*got));
@@ -20,6 +20,11 @@ ps_code ps_file_read_some(const char *path, int descriptor, int64_t offset, size
         *got += (size_t)n;
     }
     return PS_OK;
+}
+
+ps_code ps_file_read_some(const char *path, int descriptor, int64_t offset, size_t n_bytes, void *bytes, size_t *got, ps_error *error) {
+    PS_ASSERT(descriptor >= 0 && offset >= 0 && (bytes || n_bytes == 0));
+    return PS_BUSY(PS_RESOURCE_FILE, read_some(path, descriptor, offset, n_bytes, bytes, got, error));
 }
 
 ps_code ps_file_read(const char *path, int descriptor, int64_t offset, size_t n_bytes, void *bytes, ps_error *error) {

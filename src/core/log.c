@@ -1,6 +1,7 @@
 #include "core/log.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 enum { LINE_BYTES = 4096, BAR_CELLS = 30 };
 
 static ps_log_options options = {.level = PS_LOG_INFO, .n_ranks = 1};
-static bool bar_on_terminal; /* a bar is on the terminal's last line */
+static atomic_bool bar_on_terminal; /* a bar is on the terminal's last line; any thread may log */
 
 double ps_seconds(void) {
     struct timespec now;
@@ -69,7 +70,7 @@ void ps_log(ps_log_level level, const char *format, ...) {
     va_end(arguments);
     size_t used = options.json ? format_json(line, level, text) : format_plain(line, level, text);
     line[used++] = '\n';
-    bar_on_terminal = false;
+    atomic_store(&bar_on_terminal, false);
     if (write(STDERR_FILENO, line, used) < 0) return; /* a lost log line is not worth failing for */
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/assert.h"
+#include "core/busy.h"
 #include "core/byte_order.h"
 #include "core/file_read.h"
 #include "hdf5/bslz4.h"
@@ -181,6 +182,22 @@ static void copy_wanted(const chunk_read *r, const int64_t origin[4], const uint
         }
 }
 
+static ps_code deliver_chunk(const chunk_read *r, const int64_t origin[4], const stored_chunk *chunk, chunk_scratch *scratch,
+                             ps_error *error) {
+    uint8_t *target = direct_target(r, origin);
+    if (target) return unpack_chunk(r->dataset, chunk, target, error);
+    if (!scratch->elements) scratch->elements = malloc(chunk_elements(r->dataset) * r->dataset->stored_bytes);
+    if (!scratch->elements) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a chunk");
+    PS_TRY(unpack_chunk(r->dataset, chunk, scratch->elements, error));
+    copy_wanted(r, origin, scratch->elements);
+    return PS_OK;
+}
+
+/* Smaller chunks are too quick for a look at the clock each: decoding is busy for as long as any of them is read. */
+static bool is_large(const chunk_read *r) {
+    return chunk_elements(r->dataset) * r->dataset->stored_bytes >= 16384;
+}
+
 /* Chunk number index of the box, from fetched (NULL: from its place in the file) into counts. Any thread. */
 static ps_code read_chunk(const chunk_read *r, int64_t index, const stored_chunk *fetched, chunk_scratch *scratch, ps_error *error) {
     int64_t origin[4];
@@ -191,13 +208,8 @@ static ps_code read_chunk(const chunk_read *r, int64_t index, const stored_chunk
     else
         PS_TRY(fetch_from_place(r, origin, scratch, &chunk, error));
     if (!chunk.data) return fetched ? never_written(r, origin, error) : PS_OK;
-    uint8_t *target = direct_target(r, origin);
-    if (target) return unpack_chunk(r->dataset, &chunk, target, error);
-    if (!scratch->elements) scratch->elements = malloc(chunk_elements(r->dataset) * r->dataset->stored_bytes);
-    if (!scratch->elements) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a chunk");
-    PS_TRY(unpack_chunk(r->dataset, &chunk, scratch->elements, error));
-    copy_wanted(r, origin, scratch->elements);
-    return PS_OK;
+    if (!is_large(r)) return deliver_chunk(r, origin, &chunk, scratch, error);
+    return PS_BUSY(PS_RESOURCE_DECODE, deliver_chunk(r, origin, &chunk, scratch, error));
 }
 
 enum { SMALL_READ_BYTES = 1 << 18 }; /* less is read by one thread */
@@ -208,6 +220,7 @@ static ps_code read_chunks(const chunk_read *r, int64_t begin, int64_t end, cons
     ps_error first_error = {0};
     int64_t first_bad = end;
     bool worth_it = (size_t)(end - begin) * chunk_elements(r->dataset) * r->dataset->stored_bytes > SMALL_READ_BYTES;
+    if (!is_large(r)) ps_busy_begin(PS_RESOURCE_DECODE);
 #pragma omp parallel if (worth_it)
     {
         chunk_scratch scratch = {0};
@@ -228,6 +241,7 @@ static ps_code read_chunks(const chunk_read *r, int64_t begin, int64_t end, cons
         free(scratch.stream);
         free(scratch.elements);
     }
+    if (!is_large(r)) ps_busy_end(PS_RESOURCE_DECODE);
     if (first_bad == end) return PS_OK;
     name_place(r, first_bad, &first_error);
     return ps_error_set(error, first_error.code, first_error.file, first_error.line, "%s", first_error.text);
@@ -278,7 +292,9 @@ static ps_code fill_batch(const chunk_read *r, int64_t begin, chunk_batch *batch
     batch->used = 0;
     ps_hdf5_lock();
     ps_hdf5_note(r->dataset->path, r->frame_offset + r->first, r->n);
+    ps_busy_begin(PS_RESOURCE_FILE);
     for (int64_t i = begin; i < r->n_chunks && !full && code == PS_OK; i++) code = fetch_through_hdf5(r, i, batch, &full, error);
+    ps_busy_end(PS_RESOURCE_FILE);
     ps_hdf5_unlock();
     return code == PS_OK ? PS_OK : name_place(r, begin + batch->n, error);
 }
@@ -303,7 +319,7 @@ ps_code ps_hdf5_chunks_read(ps_hdf5_dataset *dataset, const ps_hdf5_read *read, 
     ps_code code = PS_OK;
     ps_hdf5_lock();
     ps_hdf5_note(dataset->path, 0, 0);
-    if (!dataset->index) code = ps_chunk_index_build(dataset, error);
+    if (!dataset->index) code = PS_BUSY(PS_RESOURCE_FILE, ps_chunk_index_build(dataset, error));
     ps_hdf5_unlock();
     PS_TRY(code);
     return dataset->index->places ? read_chunks(&r, 0, r.n_chunks, NULL, error) : read_in_batches(&r, error);

@@ -26,8 +26,10 @@ typedef struct {
     ps_hdf5_storage storage;
     int64_t chunk[4];              /* lead[0], lead[1], rows, columns of a chunk; 0 without chunks */
     size_t stored_bytes;           /* of an element */
+    int64_t contiguous_at;         /* byte of path where contiguous data begins, one element as it is delivered (but for its byte order)
+                                      after the other; -1: it does not lie so */
     char compression[32];          /* for people */
-    int64_t data_bytes;            /* on disk */
+    int64_t data_bytes;            /* on disk; of a virtual dataset, which has none of its own, unpacked */
     int64_t image_low, image_high; /* attributes image_nr_low and image_nr_high; 0: not there */
     hid_t file, dataset;
     struct ps_chunk_index *index; /* of PS_CHUNKS_*: NULL until the first read; index.h */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/busy.h"
 #include "core/log.h"
 #include "input/open.h"
 
@@ -47,9 +48,8 @@ static size_t position_bytes(const ps_loader_shape *shape) {
     return (size_t)shape->detector_rows * (size_t)shape->detector_columns * ps_dtype_bytes(shape->dtype);
 }
 
-static ps_code check_shape(const ps_loader *loader, const ps_reader *reader, ps_error *error) {
+ps_code ps_loader_check_shape(const ps_loader_shape *wanted, const ps_reader *reader, ps_error *error) {
     const ps_recording *found = &reader->info;
-    const ps_loader_shape *wanted = &loader->shape;
     if (found->n_positions == wanted->n_positions && found->detector_rows == wanted->detector_rows &&
         found->detector_columns == wanted->detector_columns && found->dtype == wanted->dtype)
         return PS_OK;
@@ -111,8 +111,10 @@ static ps_code fill_odd(ps_loader *loader, ps_reader *reader, const slot *into, 
 static ps_code read_slot(ps_loader *loader, ps_reader *reader, const slot *into, ps_error *error) {
     PS_TRY(ps_reader_read(reader, into->first_position, into->n_positions, into->counts, error));
     if (loader->odd) PS_TRY(fill_odd(loader, reader, into, error));
+    ps_busy_begin(PS_RESOURCE_DECODE);
     ps_patterns_tally(loader->shape.dtype, into->counts, into->n_positions, count_pixels(&loader->shape), loader->bad, loader->n_bad,
                       loader->tally + into->first_position);
+    ps_busy_end(PS_RESOURCE_DECODE);
     return PS_OK;
 }
 
@@ -127,8 +129,10 @@ static void note_findings(ps_loader *loader, const ps_reader *reader) {
 static ps_code read_recording(ps_loader *loader, ps_error *error) {
     ps_reader *reader = NULL;
     double begin_s = ps_seconds();
+    ps_busy_begin(PS_RESOURCE_FILE);
     ps_code code = ps_reader_open(loader->source, &loader->shape.options, &reader, error);
-    if (code == PS_OK) code = check_shape(loader, reader, error);
+    ps_busy_end(PS_RESOURCE_FILE);
+    if (code == PS_OK) code = ps_loader_check_shape(&loader->shape, reader, error);
     for (int64_t position = 0; code == PS_OK && position < loader->shape.n_positions;) {
         slot *into = wait_for_slot(loader);
         if (!into) break;

@@ -20,6 +20,9 @@ typedef struct {
     ps_dtype dtype;
 } ps_loader_shape;
 
+/* PS_E_INPUT, with both, when a recording is another. */
+ps_code ps_loader_check_shape(const ps_loader_shape *shape, const ps_reader *reader, ps_error *error);
+
 typedef struct {
     int64_t first_position, n_positions;
     const void *counts; /* [n_positions, detector_rows, detector_columns] of the shape's dtype; valid until ps_loader_release */

@@ -17,6 +17,22 @@ enum { USUAL_PART = 10 };                  /* one in ten patterns has no say in 
 /* Most patterns show in an eighth of their pixels that they are good: in the first PROBE of every PERIOD. */
 enum { PROBE = 192, PERIOD = 8 * PROBE, ENOUGH_LIT = 64, MOST_MARKED_PART = 4 };
 
+/* A pattern of one value throughout is a fill value, no measurement; a few pixels may be alike by chance. */
+enum { FEW_PIXELS = 64 };
+
+static bool is_good(ps_pattern_tally some, int64_t n_pixels) {
+    return some.lit >= ENOUGH_LIT && some.marked <= n_pixels / (8 * MOST_MARKED_PART);
+}
+
+void ps_patterns_looks(int64_t n_pixels, const uint8_t *bad, uint8_t *looks) {
+    for (int64_t i = 0; i < n_pixels; i++) looks[i] = bad && bad[i] ? 0 : i % PERIOD < PROBE ? 3 : 2;
+}
+
+ps_pattern_tally ps_patterns_choose(const uint32_t lit[2], const uint32_t marked[2], int64_t n_pixels) {
+    ps_pattern_tally some = {lit[0], marked[0]}, all = {lit[1], marked[1]};
+    return is_good(some, n_pixels) ? some : all;
+}
+
 /* Counters as wide as the values keep the loop in vector registers; PROBE values cannot overflow them. */
 #define DEFINE_TALLY(dtype, type, counter, is_marked)                                                                                \
     static void add_##dtype(const type *values, int64_t n, ps_pattern_tally *sum) {                                                  \
@@ -41,10 +57,15 @@ enum { PROBE = 192, PERIOD = 8 * PROBE, ENOUGH_LIT = 64, MOST_MARKED_PART = 4 };
         }                                                                                                                            \
         return sum;                                                                                                                  \
     }                                                                                                                                \
+    static bool is_flat_##dtype(const type *values, int64_t n_pixels) {                                                              \
+        int64_t k = 1;                                                                                                               \
+        while (k < n_pixels && values[k] == values[0]) k++;                                                                          \
+        return n_pixels >= FEW_PIXELS && k == n_pixels;                                                                              \
+    }                                                                                                                                \
     static ps_pattern_tally tally_##dtype(const type *values, int64_t n_pixels, const int32_t *bad, int64_t n_bad) {                 \
         ps_pattern_tally some = every_##dtype(values, n_pixels, bad, n_bad, PERIOD);                                                 \
-        bool is_good = some.lit >= ENOUGH_LIT && some.marked <= n_pixels / (8 * MOST_MARKED_PART);                                   \
-        return is_good ? some : every_##dtype(values, n_pixels, bad, n_bad, PROBE);                                                  \
+        if (some.lit > 0 && is_flat_##dtype(values, n_pixels)) return (ps_pattern_tally){.marked = 0};                               \
+        return is_good(some, n_pixels) ? some : every_##dtype(values, n_pixels, bad, n_bad, PROBE);                                  \
     }
 DEFINE_TALLY(PS_U8, uint8_t, uint8_t, value == UINT8_MAX)
 DEFINE_TALLY(PS_U16, uint16_t, uint16_t, value == UINT16_MAX)

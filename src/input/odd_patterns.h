@@ -10,7 +10,7 @@
 /* Of one pattern, over the pixels that are looked at: all of them, or, where that is enough to see that it is good (64 lit ones and few
  * that are marked), an eighth of them, spread over the detector. */
 typedef struct {
-    uint32_t lit;    /* pixels with a count other than 0 */
+    uint32_t lit; /* pixels with a count other than 0; none of a pattern of 64 pixels or more that all hold the same count, a fill value */
     uint32_t marked; /* pixels that hold no count: the invalid-count value of the type; what is not finite */
 } ps_pattern_tally;
 
@@ -21,6 +21,11 @@ enum { PS_ODD_TEXT = 256 };
 /* counts: [n_positions, n_pixels] of dtype; bad: [n_bad] pixels not to look at, ascending; tally: [n_positions], filled. All threads. */
 void ps_patterns_tally(ps_dtype dtype, const void *counts, int64_t n_positions, int64_t n_pixels, const int32_t *bad, int64_t n_bad,
                        ps_pattern_tally *tally);
+
+/* The same from tallies of packed patterns (kernels/unpack.h). looks: [n_pixels] which pixels count in the first and in the second of their
+ * two sums; bad: [n_pixels] not 0: not looked at; NULL: none. The tally is taken from the two sums as ps_patterns_tally does. */
+void ps_patterns_looks(int64_t n_pixels, const uint8_t *bad, uint8_t *looks);
+ps_pattern_tally ps_patterns_choose(const uint32_t lit[2], const uint32_t marked[2], int64_t n_pixels);
 
 /* Which of a recording's patterns are odd. Marked: more than half of the pixels that hold a count elsewhere hold none (what 9 of 10
  * patterns lack, such as the gaps between modules, does not matter). Empty: less than 1 % of the usual number of pixels is lit, and that is

@@ -68,6 +68,13 @@ typedef struct {
     int64_t n_saturated, n_negative, n_nonfinite;
 } ps_invalid_counts;
 
+/* Where patterns lie in a file as they are delivered: the counts of position p from byte first_byte + p * stride_bytes on. */
+typedef struct {
+    const char *path;
+    int descriptor; /* the reader's */
+    int64_t first_byte, stride_bytes;
+} ps_reader_plain;
+
 typedef struct {
     const char *name;
     /* true when the file at path is this reader's: looks at content. dataset: the part behind "file.h5:", or NULL. */
@@ -81,6 +88,7 @@ typedef struct {
     /* bad: [detector_rows, detector_columns], 1 where the file's own mask says not to use a pixel; *present false: the file has none. */
     ps_code (*mask)(ps_reader *reader, uint8_t *bad, bool *present, ps_error *error); /* NULL: the inner reader's, or none */
     ps_invalid_counts (*invalid)(const ps_reader *reader);                            /* NULL: the inner reader's, if any */
+    bool (*plain)(const ps_reader *reader, ps_reader_plain *plain); /* NULL, or false: they do not lie there as delivered */
 } ps_reader_ops;
 
 /* Each reader's struct begins with this. */

@@ -17,16 +17,20 @@ static ps_code read_backend(const ps_json *place, ps_job *job, ps_error *error) 
 }
 
 ps_code ps_job_read_compute(const ps_json *place, ps_job *job, ps_error *error) {
-    static const char *const keys[] = {"backend", "precision", "memory_budget_GiB", "threads"}, *const precisions[] = {"fast", "reference"};
+    static const char *const keys[] = {"backend", "precision", "memory_budget_GiB", "threads", "unpack"};
+    static const char *const precisions[] = {"fast", "reference"}, *const unpackers[] = {"host", "device"};
     ps_json backend = ps_json_member(place, "backend"), precision = ps_json_member(place, "precision");
     ps_json budget = ps_json_member(place, "memory_budget_GiB"), threads = ps_json_member(place, "threads");
-    int choice = PS_PRECISION_FAST;
+    ps_json unpack = ps_json_member(place, "unpack");
+    int choice = PS_PRECISION_FAST, unpacker = 0;
     PS_TRY(ps_json_object(place, keys, COUNT(keys), error));
     PS_TRY(read_backend(&backend, job, error));
     PS_TRY(ps_json_choice(&precision, precisions, COUNT(precisions), &choice, error));
     job->precision = (ps_precision)choice;
     if (job->precision == PS_PRECISION_REFERENCE && !ps_backend_computes(job->backend, "reference"))
         return ps_json_refuse(&precision, error, "reference precision is the CPU's alone; found backend %s", job->backend);
+    PS_TRY(ps_json_choice(&unpack, unpackers, COUNT(unpackers), &unpacker, error));
+    job->unpacks_on_device = unpacker == 1;
     if (!ps_json_is_null(&budget)) PS_TRY(ps_json_number(&budget, 1e-3, 1e6, &job->memory_budget_GiB, error));
     if (!ps_json_is_null(&threads)) PS_TRY(ps_json_integer(&threads, 1, 4096, &job->n_threads, error));
     return PS_OK;

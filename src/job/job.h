@@ -70,6 +70,7 @@ typedef struct {
     ps_precision precision;
     double memory_budget_GiB; /* 0: not given */
     int64_t n_threads;        /* 0: all */
+    bool unpacks_on_device;   /* recordings go to a backend that unpacks as they are packed; false: as counts */
     bool keeps_invalid;       /* counts are read as they are; false: those that are none (saturated, negative, not finite) are left out */
     bool needs_histograms;    /* of its backend (kernels/histogram.h) */
     void *own;                /* what only this kind of job has; NULL: nothing. The kind's to read and free */

@@ -37,6 +37,18 @@ typedef struct {
 
 typedef struct ps_method ps_method;
 
+/* Where a method's images go, one after another. The caller fills the functions and puts what they need behind them. */
+typedef struct ps_image_sink ps_image_sink;
+struct ps_image_sink {
+    int64_t n_rooms; /* images that are asked room for before one of them is sent, at most, but of a pair always both; 1 or more */
+    /* Room for [image] floats, for an image of that result: strength counts through the method's strengths, 0 without. May wait. */
+    ps_code (*room)(ps_image_sink *sink, int result, int64_t strength, float **image, ps_error *error);
+    /* The image was asked for: it is there, or on its way (ps_backend_host_wait) where room gave memory of the backend's. */
+    ps_code (*send)(ps_image_sink *sink, int result, int64_t strength, float *image, ps_error *error);
+    /* It was not made after all. */
+    void (*drop)(ps_image_sink *sink, float *image);
+};
+
 /* What a job says of one method. */
 typedef struct {
     const ps_method *method;
@@ -78,8 +90,9 @@ struct ps_method {
     void (*describe)(const ps_method_settings *settings, FILE *out);
     /* Lines "method.NAME.key=value": all that changes its results. */
     void (*fingerprint)(const ps_method_settings *settings, FILE *out);
-    /* See ps_method_solve. */
-    ps_code (*solve)(const ps_method_settings *settings, ps_frame *frame, double n_data, void *const *values, ps_error *error);
+    /* See ps_method_solve_to. */
+    ps_code (*solve)(const ps_method_settings *settings, ps_frame *frame, double n_data, ps_image_sink *sink, void *const *values,
+                     ps_error *error);
     /* values: [n_scales] of a prepared system. NULL without scales. */
     ps_code (*read_scales)(ps_system *system, double *values, ps_error *error);
     /* Whether its images take time for every active pixel, not only for every frequency. NULL: no. */
@@ -110,6 +123,13 @@ size_t ps_result_element_bytes(const ps_result_desc *result);
  * what the method does not leave. n_data: complex values of the full plane that were fitted, active pixels times scan frequencies but
  * zero. The frame must be reduced. docs/physics.md sections 5 and 6. */
 ps_code ps_method_solve(const ps_method_settings *settings, ps_frame *frame, double n_data, void *const *values, ps_error *error);
+/* The same with images sent to the sink as they are made, each once, in any order; values: of images unused. On an error some were sent. */
+ps_code ps_method_solve_to(const ps_method_settings *settings, ps_frame *frame, double n_data, ps_image_sink *sink, void *const *values,
+                           ps_error *error);
+/* For methods with one image: asks for room, lets `make` fill it and sends it. make: image [image] floats. */
+typedef ps_code (*ps_image_make)(ps_frame *frame, const ps_method_settings *settings, float *image, void *const *values, ps_error *error);
+ps_code ps_method_send_one(const ps_method_settings *settings, ps_frame *frame, ps_image_sink *sink, int result, ps_image_make make,
+                           void *const *values, ps_error *error);
 
 /* ---- all methods of a job ---- */
 
@@ -133,6 +153,8 @@ typedef struct {
 
 /* On error *results is empty. Owned by the caller: ps_method_results_free. */
 ps_code ps_method_results_create(const ps_method_set *set, int64_t image_pixels, ps_method_results *results, ps_error *error);
+/* The same without the images, which go to a sink: their values are NULL. */
+ps_code ps_method_results_create_numbers(const ps_method_set *set, ps_method_results *results, ps_error *error);
 void ps_method_results_free(ps_method_results *results);
 
 #endif

@@ -21,10 +21,16 @@ static void fingerprint(const ps_method_settings *settings, FILE *out) {
     fputs("method.mf.coefficients=right_side\n", out);
 }
 
-static ps_code solve(const ps_method_settings *settings, ps_frame *frame, double n_data, void *const *values, ps_error *error) {
+static ps_code make_image(ps_frame *frame, const ps_method_settings *settings, float *image, void *const *values, ps_error *error) {
     (void)settings;
+    (void)values;
+    return ps_frame_right_side_image(frame, image, NULL, error);
+}
+
+static ps_code solve(const ps_method_settings *settings, ps_frame *frame, double n_data, ps_image_sink *sink, void *const *values,
+                     ps_error *error) {
     (void)n_data;
-    return ps_frame_right_side_image(frame, values[0], NULL, error);
+    return ps_method_send_one(settings, frame, sink, 0, make_image, values, error);
 }
 
 const ps_method ps_method_mf = {

@@ -11,10 +11,6 @@ static void plan(const ps_method_settings *settings, ps_plan_options *options) {
     options->smoothness_phase_inv_A = settings->smoothness_inv_A;
 }
 
-static ps_code solve(const ps_method_settings *settings, ps_frame *frame, double n_data, void *const *values, ps_error *error) {
-    return ps_regularised_solve(settings, frame, n_data, values[0], NULL, values + 1, error);
-}
-
 static ps_code read_scales(ps_system *system, double *values, ps_error *error) {
     return ps_system_scales(system, PS_METHOD_PHASE, NULL, values, error);
 }
@@ -33,5 +29,5 @@ const ps_method ps_method_phase = {.name = "phase",
                                    .plan = plan,
                                    .describe = ps_regularised_describe,
                                    .fingerprint = ps_regularised_fingerprint,
-                                   .solve = solve,
+                                   .solve = ps_regularised_solve,
                                    .read_scales = read_scales};

@@ -95,24 +95,125 @@ void ps_regularised_fingerprint(const ps_method_settings *settings, FILE *out) {
 
 /* ---- a frame ---- */
 
+/* Strengths that are solved together: backends share work among those of one ratio of amplitude to phase. */
+enum { MOST_TOGETHER = 4, PHASE = 0, LOG_AMPLITUDE = 1 };
+
+typedef struct {
+    const ps_method_settings *settings;
+    ps_frame *frame;
+    ps_image_sink *sink;
+    const ps_strength *strengths; /* [n] */
+    int64_t n;
+    bool *is_done;                    /* [n] */
+    double *residual, *effective_dof; /* [n]; NULL: not wanted */
+} sweep;
+
+typedef struct {
+    int64_t n, index[MOST_TOGETHER]; /* of the sweep's strengths */
+    ps_strength strengths[MOST_TOGETHER];
+    float *phase[MOST_TOGETHER], *log_amplitude[MOST_TOGETHER];
+    double residual[MOST_TOGETHER], effective_dof[MOST_TOGETHER];
+} group;
+
+static double ratio_of(const ps_strength *strength) {
+    return strength->amplitude / strength->phase;
+}
+
+/* The next strengths that are not done, as many as there is room for at a time. */
+static void choose_group(const sweep *s, group *g) {
+    int64_t images = s->settings->method->has_amplitudes ? 2 : 1, most = s->sink->n_rooms / images;
+    if (most > MOST_TOGETHER) most = MOST_TOGETHER;
+    if (most < 1) most = 1;
+    *g = (group){0};
+    for (int64_t i = 0; i < s->n && g->n < most; i++) {
+        bool fits = g->n == 0 || !s->settings->method->has_amplitudes || ratio_of(&s->strengths[i]) == ratio_of(&g->strengths[0]);
+        if (s->is_done[i] || !fits) continue;
+        s->is_done[i] = true;
+        g->strengths[g->n] = s->strengths[i];
+        g->index[g->n++] = i;
+    }
+}
+
+static ps_code find_rooms(const sweep *s, group *g, ps_error *error) {
+    for (int64_t i = 0; i < g->n; i++) {
+        PS_TRY(s->sink->room(s->sink, PHASE, g->index[i], &g->phase[i], error));
+        if (s->settings->method->has_amplitudes) PS_TRY(s->sink->room(s->sink, LOG_AMPLITUDE, g->index[i], &g->log_amplitude[i], error));
+    }
+    return PS_OK;
+}
+
+static ps_code send_one(const sweep *s, const group *g, int64_t i, int result, float **image, ps_error *error) {
+    float *made = *image;
+    *image = NULL;
+    return made ? s->sink->send(s->sink, result, g->index[i], made, error) : PS_OK;
+}
+
+static ps_code send_group(const sweep *s, group *g, ps_error *error) {
+    for (int64_t i = 0; i < g->n; i++) {
+        if (s->residual) s->residual[g->index[i]] = g->residual[i];
+        if (s->effective_dof) s->effective_dof[g->index[i]] = g->effective_dof[i];
+        PS_TRY(send_one(s, g, i, PHASE, &g->phase[i], error));
+        PS_TRY(send_one(s, g, i, LOG_AMPLITUDE, &g->log_amplitude[i], error));
+    }
+    return PS_OK;
+}
+
+static void drop_group(const sweep *s, const group *g) {
+    for (int64_t i = 0; i < g->n; i++) {
+        if (g->phase[i]) s->sink->drop(s->sink, g->phase[i]);
+        if (g->log_amplitude[i]) s->sink->drop(s->sink, g->log_amplitude[i]);
+    }
+}
+
+/* Images of all strengths, and what else of the sweep is wanted. */
+static ps_code solve_sweep(const sweep *s, ps_error *error) {
+    group g;
+    for (choose_group(s, &g); g.n > 0; choose_group(s, &g)) {
+        const ps_solution solution = {.phases_f32 = g.phase,
+                                      .log_amplitudes_f32 = s->settings->method->has_amplitudes ? g.log_amplitude : NULL,
+                                      .residual = s->residual ? g.residual : NULL,
+                                      .effective_dof = s->effective_dof ? g.effective_dof : NULL};
+        ps_code code = find_rooms(s, &g, error);
+        if (code == PS_OK) code = ps_system_solve(s->frame, s->settings->method->bits, g.n, g.strengths, &solution, error);
+        if (code == PS_OK) code = send_group(s, &g, error);
+        if (code != PS_OK) {
+            drop_group(s, &g);
+            return code;
+        }
+    }
+    return PS_OK;
+}
+
 /* Curves first, when the strength is to be chosen from them; then the images. */
-ps_code ps_regularised_solve(const ps_method_settings *settings, ps_frame *frame, double n_data, float *phase, float *log_amplitude,
-                             void *const *shared, ps_error *error) {
+ps_code ps_regularised_solve(const ps_method_settings *settings, ps_frame *frame, double n_data, ps_image_sink *sink, void *const *values,
+                             ps_error *error) {
     ps_code code = PS_OK;
-    ps_methods method = settings->method->bits;
-    int64_t n = ps_method_curve_points(settings);
+    void *const *shared = values + (settings->method->has_amplitudes ? 2 : 1);
+    int64_t n = ps_method_curve_points(settings), least;
     double *residual = shared[PS_REGULARISED_RESIDUAL], *effective_dof = shared[PS_REGULARISED_EFFECTIVE_DOF];
-    const ps_solution all = {.phase_f32 = phase, .log_amplitude_f32 = log_amplitude, .residual = residual, .effective_dof = effective_dof};
     const ps_solution curves = {.residual = residual, .effective_dof = effective_dof};
-    const ps_solution images = {.phase_f32 = phase, .log_amplitude_f32 = log_amplitude};
     ps_strength *strengths = malloc((size_t)n * sizeof *strengths);
+    bool *is_done = calloc((size_t)n, sizeof *is_done);
     PS_GO_ALLOC(error, strengths);
+    PS_GO_ALLOC(error, is_done);
     ps_method_curve_strengths(settings, strengths);
-    PS_GO(ps_system_solve(frame, method, n, strengths, settings->automatic ? &curves : &all, error));
-    int64_t least = ps_curve_gcv(n, residual, effective_dof, n_data, shared[PS_REGULARISED_GCV]);
-    if (settings->automatic) PS_GO(ps_system_solve(frame, method, 1, &strengths[least], &images, error));
+    sweep s = {.settings = settings, .frame = frame, .sink = sink, .strengths = strengths, .n = n, .is_done = is_done};
+    if (settings->automatic) {
+        PS_GO(ps_system_solve(frame, settings->method->bits, n, strengths, &curves, error));
+    } else {
+        s.residual = residual;
+        s.effective_dof = effective_dof;
+        PS_GO(solve_sweep(&s, error));
+    }
+    least = ps_curve_gcv(n, residual, effective_dof, n_data, shared[PS_REGULARISED_GCV]);
     *(double *)shared[PS_REGULARISED_CHOSEN] = strengths[least].phase;
+    if (settings->automatic) {
+        s.strengths = &strengths[least];
+        s.n = 1;
+        PS_GO(solve_sweep(&s, error));
+    }
 done:
     free(strengths);
+    free(is_done);
     return code;
 }

@@ -33,9 +33,9 @@ enum { PS_REGULARISED_RESIDUAL, PS_REGULARISED_EFFECTIVE_DOF, PS_REGULARISED_GCV
 ps_code ps_regularised_parse(const ps_json *place, ps_method_settings *settings, ps_error *error);
 void ps_regularised_describe(const ps_method_settings *settings, FILE *out);
 void ps_regularised_fingerprint(const ps_method_settings *settings, FILE *out);
-/* phase, log_amplitude: the method's own images, [n_strengths, image]; log_amplitude NULL: it has none. shared: values of the shared
- * results. */
-ps_code ps_regularised_solve(const ps_method_settings *settings, ps_frame *frame, double n_data, float *phase, float *log_amplitude,
-                             void *const *shared, ps_error *error);
+/* Results 0 (phase) and, of a method with amplitudes, 1 (logarithm of the amplitude) are the images, [n_strengths, image], and go to sink.
+ * values: of the method's results. */
+ps_code ps_regularised_solve(const ps_method_settings *settings, ps_frame *frame, double n_data, ps_image_sink *sink, void *const *values,
+                             ps_error *error);
 
 #endif

@@ -28,9 +28,14 @@ static void fingerprint(const ps_method_settings *settings, FILE *out) {
     fprintf(out, "method.ssb.estimator=%s\n", estimators[settings->choice]);
 }
 
-static ps_code solve(const ps_method_settings *settings, ps_frame *frame, double n_data, void *const *values, ps_error *error) {
+static ps_code make_image(ps_frame *frame, const ps_method_settings *settings, float *image, void *const *values, ps_error *error) {
+    return ps_frame_ssb(frame, (ps_ssb_estimator)settings->choice, image, NULL, values[LOSS], error);
+}
+
+static ps_code solve(const ps_method_settings *settings, ps_frame *frame, double n_data, ps_image_sink *sink, void *const *values,
+                     ps_error *error) {
     (void)n_data;
-    return ps_frame_ssb(frame, (ps_ssb_estimator)settings->choice, values[PHASE], NULL, values[LOSS], error);
+    return ps_method_send_one(settings, frame, sink, PHASE, make_image, values, error);
 }
 
 static bool images_every_pixel(const ps_method_settings *settings) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "plan/images_at_once.h"
 
 static const size_t ring_bytes_most = (size_t)1 << 30;
 static const size_t batch_of_chunks_bytes = (size_t)64 << 20; /* of chunks as the library fetches them */
@@ -54,15 +55,18 @@ static size_t batch_bytes(const ps_run_plan *run) {
     return (PS_MOST_FRAMES_PER_BATCH + 1) * detector * (sizeof(double) + sizeof(int64_t) + 1);
 }
 
-/* Images of one frame, before they are written. */
-static size_t result_bytes(const ps_job *job, const ps_run_plan *run) {
-    return (size_t)(ps_method_set_images(&job->methods) * run->image_rows * run->image_columns) * sizeof(float);
+static size_t image_bytes(const ps_run_plan *run) {
+    return (size_t)(run->image_rows * run->image_columns) * sizeof(float);
 }
 
-/* Pinned buffers of a device: two for counts on their way up, two for images on their way down. */
-static size_t pinned_bytes(const ps_run_plan *run) {
-    const size_t upload_most = (size_t)64 << 20;
-    return 2 * upload_most + 2 * (size_t)(run->image_rows * run->image_columns) * sizeof(float);
+/* Pinned buffers of a device for counts on their way up. */
+static size_t pinned_bytes(const ps_job *job, const ps_run_plan *run, const ps_backend_ops *ops) {
+    const size_t upload_most = (size_t)64 << 20, piece_least = (size_t)8 << 20;
+    int64_t n_pixels = run->detector_rows * run->detector_columns;
+    size_t pattern = (size_t)n_pixels * ps_dtype_bytes(run->dtype), pieces = 0;
+    if (job->unpacks_on_device && ps_backend_unpacks(ops, PS_PACKED_BSLZ4, run->dtype, n_pixels)) /* what packed patterns are read into */
+        pieces = 16 * (pattern + pattern / 32 > piece_least ? pattern + pattern / 32 : piece_least + piece_least / 32);
+    return pieces + 2 * upload_most;
 }
 
 static ps_code refuse(const ps_run_plan *run, const ps_run_memory *memory, const ps_memory_share *share, const char *needs,
@@ -106,8 +110,10 @@ ps_code ps_run_memory_begin(const ps_job *job, const ps_run_plan *run, const ps_
     const ps_loader_shape shape = ps_run_loader_shape(job, run);
     *memory = (ps_run_memory){.on_device = strcmp(ops->name, "cuda") == 0};
     memory->ring_bytes = choose_ring(&shape, share);
-    memory->beside_bytes =
-        plan_bytes(run) + decode_bytes(run) + batch_bytes(run) + result_bytes(job, run) + (memory->on_device ? pinned_bytes(run) : 0);
+    int64_t held = memory->on_device ? PS_MOST_FRAMES_PER_BATCH + 1 : 2; /* one is written while others are computed */
+    memory->n_images = ps_images_at_once(ps_method_set_images(&job->methods), held, image_bytes(run), share);
+    memory->beside_bytes = plan_bytes(run) + decode_bytes(run) + batch_bytes(run) + (size_t)memory->n_images * image_bytes(run) +
+                           (memory->on_device ? pinned_bytes(job, run, ops) : 0);
     size_t taken = memory->ring_bytes + memory->beside_bytes;
     memory->host_bytes = taken;
     if (job->memory_budget_GiB > 0) describe_job(job, memory);
@@ -166,17 +172,26 @@ static ps_code refuse_backend(const ps_run_plan *run, const ps_memory_plan *one,
     return refuse(run, memory, share, needs, error);
 }
 
-static ps_code plan_backend(const ps_run_plan *run, const backend_question *q, const ps_memory_share *share, ps_run_memory *memory,
-                            ps_error *error) {
+/* A device reduces frames in milliseconds, alone or together: a batch whose images have no place beside those of a frame that is being
+ * written would make it wait for the file. On the host, what frames share in a batch is worth more than that. */
+static int64_t most_at_once(const ps_job *job, const ps_run_memory *memory) {
+    int64_t n = memory->n_images / ps_method_set_images(&job->methods) - 1;
+    if (!memory->on_device || n > PS_MOST_FRAMES_PER_BATCH) return PS_MOST_FRAMES_PER_BATCH;
+    return n > 1 ? n : 1;
+}
+
+static ps_code plan_backend(const ps_job *job, const ps_run_plan *run, const backend_question *q, const ps_memory_share *share,
+                            ps_run_memory *memory, ps_error *error) {
     ps_error reason = {0};
     PS_TRY(find_least(q, &memory->least_bytes, error));
-    ps_code code = ask(q, memory->backend_budget, PS_MOST_FRAMES_PER_BATCH, &memory->backend, &reason);
+    ps_code code = ask(q, memory->backend_budget, most_at_once(job, memory), &memory->backend, &reason);
     if (code == PS_E_MEMORY) {
         ps_memory_plan one;
         PS_TRY(ask(q, 0, 1, &one, error));
         return refuse_backend(run, &one, share, memory, error);
     }
     if (code != PS_OK) return PS_FAIL(error, code, "%s", reason.text);
+    memory->n_unwritten = memory->on_device ? memory->backend.frames_per_batch + 1 : 2;
     if (!memory->on_device) memory->host_bytes += memory->backend.peak_bytes;
     memory->two_systems = !memory->backend_budget || memory->backend.peak_bytes + memory->backend.system_bytes <= memory->backend_budget;
     if (memory->set_by_job) memory->two_systems = false; /* the budget is for one, whatever it leaves */
@@ -197,7 +212,7 @@ ps_code ps_run_memory_finish(const ps_job *job, ps_run_plan *run, const ps_backe
     }
     PS_TRY(ps_run_group_open(job, run, at, error));
     const backend_question question = {ops, &run->groups[at].plan.desc, ps_method_set_bits(&job->methods), run->dtype};
-    ps_code code = plan_backend(run, &question, share, memory, error);
+    ps_code code = plan_backend(job, run, &question, share, memory, error);
     if (!was_open) ps_run_group_close(run, at);
     return code;
 }

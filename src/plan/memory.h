@@ -9,7 +9,9 @@
 typedef struct {
     bool on_device;        /* the backend's part is the device's memory, not the host's */
     size_t ring_bytes;     /* of the host: recordings read ahead */
-    size_t beside_bytes;   /* of the host: decompression, results before they are written, plans, masks and means */
+    int64_t n_images;      /* of the host: images on their way to the output at a time */
+    int64_t n_unwritten;   /* frames that are solved and not written at a time, at most */
+    size_t beside_bytes;   /* of the host: decompression, those images, plans, masks and means */
     size_t host_bytes;     /* of the host in all: the two above, and the backend's where it computes on the host */
     size_t backend_budget; /* what the backend is to keep to (ps_backend_options.memory_budget_bytes); 0: no limit is known */
     char limit[512];       /* what sets that budget, with its numbers; "": nothing */

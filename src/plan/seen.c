@@ -68,11 +68,43 @@ static bool has_moved(const ps_run_seen *here, const ps_run_seen *there) {
     return moved || (change > moved_px + noise && change > resized * there->radius_px);
 }
 
-/* The first recording, from the group's own on, that shows a disc; -1: none does. */
+/* The disc that the group's optics say. */
+static ps_run_seen disc_of_optics(const ps_optics *optics) {
+    return (ps_run_seen){.center_px = {optics->detector_center_px[0], optics->detector_center_px[1]},
+                         .radius_px = optics->semiangle_mrad / sqrt(optics->detector_pitch_mrad[0] * optics->detector_pitch_mrad[1])};
+}
+
+/* The first recording, from the group's own on, that shows the disc that the optics say; else the first that shows any; -1: none does. */
 static int64_t find_reference(const ps_run_plan *plan, const ps_run_group *group) {
-    for (int64_t k = 0; k < group->n_frames; k++)
-        if (group->frames[k] >= group->first && plan->frames[group->frames[k]].seen.has_disc) return group->frames[k];
-    return -1;
+    const ps_run_seen said = disc_of_optics(&group->optics);
+    int64_t any = -1;
+    for (int64_t k = 0; k < group->n_frames; k++) {
+        const ps_run_seen *seen = &plan->frames[group->frames[k]].seen;
+        if (group->frames[k] < group->first || !seen->has_disc) continue;
+        if (!is_far_off(seen, &said)) return group->frames[k];
+        if (any < 0) any = group->frames[k];
+    }
+    return any;
+}
+
+/* Too few counts to show a disc as bright as that one. */
+static bool is_too_faint(const ps_run_seen *here, const ps_run_seen *there) {
+    static const double least_counts = 1e4;
+    return !(M_PI * there->radius_px * there->radius_px * there->plateau * (double)here->n_positions >= least_counts);
+}
+
+static ps_code warn_of_no_disc(ps_run_plan *plan, const ps_run_group *group, ps_error *error) {
+    name_list names = {0};
+    int64_t first = find_reference(plan, group);
+    for (int64_t k = 0; k < group->n_frames && first >= 0; k++) {
+        const ps_run_frame *frame = &plan->frames[group->frames[k]];
+        bool should_show = frame->seen.looked && !frame->unreadable && !is_too_faint(&frame->seen, &plan->frames[first].seen);
+        if (should_show && !frame->seen.has_disc) add_name(&names, plan->series.items[group->frames[k]].stem, "");
+    }
+    if (names.n == 0) return PS_OK;
+    end_names(&names);
+    return ps_run_plan_add_warning(plan, error, "%s: no bright-field disc is seen in these recordings, though %s shows one: %s",
+                                   ps_run_plan_group_name(group), plan->series.items[first].stem, names.text);
 }
 
 static ps_code compare_discs(ps_run_plan *plan, const ps_run_group *group, ps_error *error) {
@@ -170,6 +202,7 @@ static ps_code warn_of_patterns(const ps_job *job, ps_run_plan *plan, ps_error *
 ps_code ps_run_plan_compare_seen(const ps_job *job, ps_run_plan *plan, ps_error *error) {
     for (int64_t g = 0; g < plan->n_groups; g++) {
         PS_TRY(compare_discs(plan, &plan->groups[g], error));
+        PS_TRY(warn_of_no_disc(plan, &plan->groups[g], error));
         PS_TRY(warn_of_dead(plan, &plan->groups[g], error));
     }
     PS_TRY(warn_of_pixels(job, plan, error));

@@ -6,6 +6,7 @@
 #include "hdf5/write.h"
 #include "report/svg.h"
 #include "store/layout.h"
+#include "store/usage.h"
 
 enum { MOST_BARS = 400 };
 
@@ -52,12 +53,36 @@ done:
     return code;
 }
 
+/* What bounded a run: a line of the table, with a bar, for each resource that was used. */
+static void print_usage(FILE *out, const ps_view *view, int64_t index) {
+    char text[PS_USAGE_TEXT];
+    ps_usage usage;
+    bool present = false;
+    if (ps_usage_read(view, index, &usage, &present, NULL) != PS_OK || !present) return;
+    ps_usage_describe(&usage, text);
+    fprintf(out, "<p>Run %lld: ", (long long)index);
+    ps_html_text(out, text);
+    fprintf(out, "</p>\n<table><tr><th>resource</th><th class=\"n\">busy, %%</th><th class=\"n\">least</th><th class=\"n\">most</th>"
+                 "<th class=\"n\">sum s</th><th></th></tr>\n");
+    for (int r = 0; r < PS_N_RESOURCES; r++) {
+        const ps_usage_share *share = &usage.share[r];
+        if (share->most <= 0) continue;
+        fprintf(out,
+                "<tr><td>%s</td><td class=\"n\">%.1f</td><td class=\"n\">%.1f</td><td class=\"n\">%.1f (rank %d)</td><td "
+                "class=\"n\">%.4g</td><td><div style=\"background:#4477aa;height:10px;width:%.0fpx\"></div></td></tr>\n",
+                ps_resource_name((ps_resource)r), 100 * share->mean, 100 * share->least, 100 * share->most, share->most_rank,
+                usage.busy_s[r], 200 * share->mean);
+    }
+    fprintf(out, "</table>\n");
+}
+
 ps_code ps_report_timings(FILE *out, const ps_view *view, ps_error *error) {
     ps_code code = PS_OK;
     double *seconds = malloc((size_t)view->n_frames * PS_N_STAGES * sizeof *seconds);
     PS_GO_ALLOC(error, seconds);
     PS_GO(ps_view_numbers(view, "frames/seconds", view->n_frames * PS_N_STAGES, seconds, error));
     fprintf(out, "<h2>Timings</h2>\n");
+    for (int64_t run = 1; run <= view->n_processes; run++) print_usage(out, view, run);
     print_stage_table(out, view, seconds);
     PS_GO(print_stage_bars(out, view, seconds, error));
 done:

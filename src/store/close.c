@@ -34,6 +34,12 @@ static void drop_previous(const ps_output *output, const int64_t counts[3]) {
         ps_log(PS_LOG_INFO, "%s: every frame is done; removed %d earlier result%s kept beside it", output->path, n, n == 1 ? "" : "s");
 }
 
+ps_code ps_output_write_usage(ps_output *output, const ps_usage *usage, ps_error *error) {
+    ps_code code = ps_process_write_usage(output->entry, output->process, usage, error);
+    if (code != PS_OK) ps_hdf5_mark_broken();
+    return code;
+}
+
 /* Collective: something was not written. What HDF5 holds open stays open, which the program's end knows. */
 static ps_code give_up(ps_output *output, ps_code code, bool lost) {
     ps_hdf5_mark_broken();

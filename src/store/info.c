@@ -8,6 +8,7 @@
 #include "core/regular.h"
 #include "hdf5/write.h"
 #include "store/layout.h"
+#include "store/usage.h"
 #include "store/view.h"
 
 enum { FAILURES_SHOWN = 20 };
@@ -74,13 +75,26 @@ static void print_optics(const ps_view *view) {
     if (view->n_optics > FAILURES_SHOWN) printf("          and %lld more\n", (long long)(view->n_optics - FAILURES_SHOWN));
 }
 
+static void print_usage(const ps_view *view, int64_t run) {
+    char text[PS_USAGE_TEXT];
+    ps_usage usage;
+    bool present = false;
+    if (ps_usage_read(view, run, &usage, &present, NULL) != PS_OK || !present) return;
+    ps_usage_describe(&usage, text);
+    printf("          %s\n", text);
+    ps_usage_describe_stages(&usage, text);
+    printf("          seconds over all ranks: %s\n", text);
+}
+
 static void print_processes(const ps_view *view) {
     for (int64_t i = 1; i <= view->n_processes; i++) {
         char *state = text_of(view, "process", i, "state"), *start = text_of(view, "process", i, "start_time");
         char *end = text_of(view, "process", i, "end_time"), *version = text_of(view, "process", i, "version");
-        if (state && start && end && version && strcmp(state, "unused") != 0)
+        bool used = state && start && end && version && strcmp(state, "unused") != 0;
+        if (used)
             printf("run %-5lld ptyseries %s, %s to %s, %s\n", (long long)i, version, start, *end ? end : "?",
                    strcmp(state, "running") == 0 ? "running, or killed" : state);
+        if (used) print_usage(view, i);
         free(state);
         free(start);
         free(end);

@@ -25,10 +25,11 @@ struct ps_output {
     int process; /* number of the run's /entry/process_N */
     size_t write_limit;
     int64_t n_frames;
-    uint8_t *states;   /* [n_frames] as opened, then as this rank wrote them */
-    uint8_t *written;  /* [n_frames] state + 1 of what this rank wrote, else 0 */
-    int32_t *attempts; /* [n_frames] as opened */
-    bool *begun;       /* [n_frames] this rank wrote its attempts */
+    uint8_t *states;             /* [n_frames] as opened, then as this rank wrote them */
+    uint8_t *written;            /* [n_frames] state + 1 of what this rank wrote, else 0 */
+    int32_t *attempts;           /* [n_frames] as opened */
+    bool *begun;                 /* [n_frames] this rank wrote its attempts */
+    double stage_s[PS_N_STAGES]; /* of the frames that this rank wrote */
     int n_results;
     ps_result_place places[PS_MOST_RESULTS];                          /* [n_results] */
     ps_rows results[PS_MOST_RESULTS], columns[PS_N_COLUMNS], seconds; /* dataset < 0: not in this file */

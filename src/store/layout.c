@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/assert.h"
 #include "hdf5/write.h"
 
 static ps_result_place place_of(const char *group, const char *name, const char *former, size_t element_bytes) {
@@ -25,6 +26,13 @@ int ps_layout_results(ps_result_place *places) {
     places[n++] = place_of("frames", "dose", NULL, sizeof(double));
     places[n++] = place_of("frames", "data_norm", "power", sizeof(double));
     return n;
+}
+
+int ps_layout_index(const ps_method *method, int result) {
+    int before = 0, i = 0;
+    for (; i < ps_n_methods && ps_method_table[i] != method; i++) before += ps_method_table[i]->n_results;
+    PS_ASSERT(i < ps_n_methods && result >= 0 && result < method->n_results);
+    return before + result;
 }
 
 /* name: "GROUP/DATASET" */

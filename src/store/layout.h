@@ -30,6 +30,8 @@ enum { PS_MOST_RESULTS = PS_MOST_METHODS * PS_MOST_METHOD_RESULTS + 2 };
 int ps_layout_results(ps_result_place *places);
 /* The place of one result of a method. */
 ps_result_place ps_layout_result(const ps_method *method, const ps_result_desc *result);
+/* Where in that list. */
+int ps_layout_index(const ps_method *method, int result);
 /* The name that a file has it under; NULL: the file does not have it. */
 const char *ps_layout_name(hid_t entry, const ps_result_place *place);
 /* PS_E_HDF5 where a later version than this program's laid the file out. */

@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/stage.h"
+#include "core/usage.h"
 #include "job/job.h"
 #include "method/method.h"
 #include "optics/plan.h"
@@ -101,8 +102,28 @@ ps_code ps_output_resume(const char *path, const ps_output_spec *spec, bool retr
  * run writes it. SIGXFSZ is ignored from here on, so that a file size limit becomes an error. */
 ps_code ps_output_open(const char *path, MPI_Comm communicator, ps_output **output, ps_error *error);
 /* Rank-local. PS_E_IO when something else removed, replaced, moved or cut the file. Images and curves (read back and compared), then the
- * CRC of all of them and the frame's row, then (flushed) its state. Refuses non-finite values with PS_E_NUMERIC and writes nothing then. */
+ * CRC of all of them and the frame's row, then (flushed) its state. Refuses non-finite values with PS_E_NUMERIC and writes nothing then.
+ * Of one output one thread writes at a time, except that another may write attempts and what was prepared. */
 ps_code ps_output_write_frame(ps_output *output, int64_t frame, const ps_frame_result *result, ps_error *error);
+
+/* The same in parts: images one by one, in any order, then the rest. What is on its way is kept in a list that serves one frame after
+ * another; owned by the caller. Rank-local, as all of this. */
+typedef struct ps_frame_parts ps_frame_parts;
+ps_code ps_frame_parts_create(const ps_output *output, ps_frame_parts **parts, ps_error *error);
+void ps_frame_parts_destroy(ps_frame_parts *parts);
+/* Nothing is written of this frame yet. */
+void ps_frame_parts_begin(ps_frame_parts *parts, int64_t frame);
+typedef struct {
+    const ps_method *method;
+    int result;   /* of the method's list, an image */
+    int64_t part; /* which strength; 0 where there is one image */
+} ps_image_place;
+/* image: [image_rows, image_columns]. Each is written once, read back and compared. One that holds values that are not finite is
+ * PS_E_NUMERIC and not written; those written before stand in the file then, and the frame is not done. */
+ps_code ps_output_write_image(ps_output *output, ps_frame_parts *parts, const ps_image_place *place, const float *image, ps_error *error);
+/* All that ps_output_write_frame does and was not done yet. result->methods: NULL for what was written by ps_output_write_image. */
+ps_code ps_output_finish_frame(ps_output *output, ps_frame_parts *parts, const ps_frame_result *result, ps_error *error);
+
 /* Rank-local, before the frame is written or failed. */
 ps_code ps_output_write_seen(ps_output *output, int64_t frame, const ps_frame_seen *seen, ps_error *error);
 ps_code ps_output_fail_frame(ps_output *output, int64_t frame, const char *reason, ps_error *error);
@@ -121,6 +142,11 @@ typedef struct {
     const char *backend, *precision;                       /* what prepared it */
 } ps_output_prepared;
 ps_code ps_output_write_prepared(ps_output *output, int64_t optics, const ps_output_prepared *prepared, ps_error *error);
+/* Rank-local. Seconds of each stage, over all frames that this rank wrote: [PS_N_STAGES], borrowed. Those of writing go up to where the
+ * frame is on disk. */
+const double *ps_output_stage_seconds(const ps_output *output);
+/* Rank-local, by one rank, before closing: what bounded the run, over all ranks. Nothing happens in a file without room for it. */
+ps_code ps_output_write_usage(ps_output *output, const ps_usage *usage, ps_error *error);
 /* Collective: writes end time and counts (rank 0), closes, and puts the file into the directory's ro-crate-metadata.json. When every frame
  * is done, earlier results kept beside it (PATH.previous-N) go. PS_E_IO when the file is no longer there or was cut: what can be saved is.
  */

@@ -13,6 +13,7 @@
 #include "store/layout.h"
 #include "store/publish.h"
 #include "store/slots.h"
+#include "store/usage.h"
 
 enum { LONGEST_KEY = 128 };
 
@@ -25,8 +26,8 @@ static void dataset_name(const char *key, char name[LONGEST_KEY]) {
 }
 
 static bool is_own_key(const char *name) {
-    static const char *const own[] = {"state",    "start_time", "end_time",      "n_pending", "n_done",
-                                      "n_failed", "job",        "job_effective", "more",      "sequence_index"};
+    static const char *const own[] = {"state", "start_time",    "end_time", "n_pending",      "n_done", "n_failed",
+                                      "job",   "job_effective", "more",     "sequence_index", "usage"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (strcmp(own[i], name) == 0) return true;
     return false;
@@ -67,6 +68,7 @@ static ps_code create_slot(hid_t entry, int number, const ps_output_spec *spec, 
     PS_GO(ps_h5_text(group, "job_effective", capacity_for(spec->job->effective_text), "", error));
     PS_GO(ps_h5_text(group, "more", PS_WIDTH_MORE, "", error));
     PS_GO(create_notes(group, spec, error));
+    PS_GO(ps_usage_create(group, error));
 done:
     ps_h5_close(&group);
     return code;
@@ -236,6 +238,14 @@ ps_code ps_process_finish(hid_t entry, int number, const int64_t counts[3], ps_e
     PS_GO(write_integer(group, "n_failed", counts[PS_FRAME_FAILED], error));
     PS_GO(write_text(group, "state", counts[PS_FRAME_PENDING] ? "stopped" : "finished", NULL, error));
 done:
+    ps_h5_close(&group);
+    return code;
+}
+
+ps_code ps_process_write_usage(hid_t entry, int number, const ps_usage *usage, ps_error *error) {
+    hid_t group = H5I_INVALID_HID;
+    PS_TRY(open_slot(entry, number, &group, error));
+    ps_code code = ps_usage_write(group, usage, error);
     ps_h5_close(&group);
     return code;
 }

@@ -6,6 +6,7 @@
 
 #include <hdf5.h>
 
+#include "core/usage.h"
 #include "store/output.h"
 
 /* Creates all slots below entry and fills the first with the spec's notes. When the file is closed, ps_process_hide_reserve is due. */
@@ -25,5 +26,8 @@ ps_code ps_process_fill(hid_t entry, int number, const ps_output_spec *spec, ps_
 ps_code ps_process_make_room(const char *path, const ps_output_spec *spec, ps_error *error);
 /* End time, counts and final state of slot `number`. counts: [3] by ps_frame_state. */
 ps_code ps_process_finish(hid_t entry, int number, const int64_t counts[3], ps_error *error);
+
+/* What bounded run `number`, before its end: usage.h. */
+ps_code ps_process_write_usage(hid_t entry, int number, const ps_usage *usage, ps_error *error);
 
 #endif

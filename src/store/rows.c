@@ -6,6 +6,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "cluster/mpi_lock.h"
+#include "core/assert.h"
 #include "hdf5/lock.h"
 #include "hdf5/write.h"
 
@@ -49,6 +51,8 @@ void ps_rows_close(ps_rows *rows) {
 
 static ps_code write_box(const ps_rows *rows, const hsize_t *start, const hsize_t *count, const char *data, ps_error *error) {
     ps_code code = PS_OK;
+    ps_hdf5_lock();
+    ps_mpi_lock();
     hid_t memory = H5Screate_simple(rows->rank, count, NULL), space = H5Dget_space(rows->dataset);
     if (memory < 0 || space < 0 || H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL) < 0 ||
         H5Dwrite(rows->dataset, rows->type, memory, space, H5P_DEFAULT, data) < 0) {
@@ -57,26 +61,48 @@ static ps_code write_box(const ps_rows *rows, const hsize_t *start, const hsize_
     }
     ps_h5_close(&space);
     ps_h5_close(&memory);
+    ps_mpi_unlock();
+    ps_hdf5_unlock();
     return code;
 }
 
-/* Pieces are boxes of whole "lines": everything behind the outermost axis that can be cut and still keep under the limit. */
-ps_code ps_rows_write(const ps_rows *rows, int64_t row, const void *data, size_t limit_bytes, ps_error *error) {
-    size_t line_bytes = rows->row_bytes;
-    int axis = 0; /* the axis that is cut */
+/* Of a row, what lies at `part` of its axis first_axis (0: all of the row). Pieces are boxes of whole "lines": everything behind the
+ * outermost axis that can be cut and still keep under the limit. */
+static ps_code write_span(const ps_rows *rows, int64_t row, int first_axis, hsize_t part, const char *data, size_t limit_bytes,
+                          ps_error *error) {
+    size_t span_bytes = rows->row_bytes / (first_axis ? rows->dims[1] : 1), line_bytes = span_bytes;
+    int axis = first_axis; /* the axis that is cut */
     while (axis + 1 < rows->rank && line_bytes > limit_bytes) line_bytes /= rows->dims[++axis];
-    hsize_t n_lines = rows->row_bytes / line_bytes, per_piece = limit_bytes / line_bytes;
+    hsize_t n_lines = span_bytes / line_bytes, per_piece = limit_bytes / line_bytes;
     if (per_piece == 0) per_piece = 1;
     for (hsize_t line = 0, n = 0; line < n_lines; line += n) {
         hsize_t start[PS_ROWS_MAX_RANK] = {(hsize_t)row}, count[PS_ROWS_MAX_RANK], rest = line;
+        if (first_axis == 1) start[1] = part;
         for (int a = 0; a < rows->rank; a++) count[a] = a > axis ? rows->dims[a] : 1;
-        for (int a = axis; a >= 1; a--, rest /= rows->dims[a + 1]) start[a] = rest % rows->dims[a];
-        n = axis == 0 ? 1 : rows->dims[axis] - start[axis];
+        for (int a = axis; a > first_axis; a--, rest /= rows->dims[a + 1]) start[a] = rest % rows->dims[a];
+        n = axis == first_axis ? 1 : rows->dims[axis] - start[axis];
         if (n > per_piece) n = per_piece;
         count[axis] = n;
-        PS_TRY(write_box(rows, start, count, (const char *)data + line * line_bytes, error));
+        PS_TRY(write_box(rows, start, count, data + line * line_bytes, error));
     }
     return PS_OK;
+}
+
+ps_code ps_rows_write(const ps_rows *rows, int64_t row, const void *data, size_t limit_bytes, ps_error *error) {
+    return write_span(rows, row, 0, 0, data, limit_bytes, error);
+}
+
+int64_t ps_rows_parts(const ps_rows *rows) {
+    return rows->rank == PS_ROWS_MAX_RANK ? (int64_t)rows->dims[1] : 1;
+}
+
+size_t ps_rows_part_bytes(const ps_rows *rows) {
+    return rows->row_bytes / (size_t)ps_rows_parts(rows);
+}
+
+ps_code ps_rows_write_part(const ps_rows *rows, int64_t row, int64_t part, const void *data, size_t limit_bytes, ps_error *error) {
+    PS_ASSERT(part >= 0 && part < ps_rows_parts(rows));
+    return write_span(rows, row, rows->rank == PS_ROWS_MAX_RANK, (hsize_t)part, data, limit_bytes, error);
 }
 
 static ps_code read_bytes(const ps_rows *rows, int fd, uint64_t offset, size_t bytes, char *data, ps_error *error) {
@@ -101,22 +127,17 @@ ps_code ps_rows_read(const ps_rows *rows, int fd, int64_t row, void *data, ps_er
 /* A piece of a row and what is done with it. */
 typedef void (*piece_visit)(const char *piece, size_t bytes, void *context);
 
-static ps_code visit_row(const ps_rows *rows, int fd, int64_t row, piece_visit visit, void *context, ps_error *error) {
-    enum { PIECE = 1 << 20 };
-    ps_code code = PS_OK;
-    uint64_t offset = rows->offset + (uint64_t)row * rows->row_bytes;
-    char *piece = malloc(rows->row_bytes < PIECE ? rows->row_bytes : PIECE);
-    PS_GO_ALLOC(error, piece);
-    for (size_t left = rows->row_bytes; left > 0;) {
-        size_t bytes = left < PIECE ? left : PIECE;
-        PS_GO(read_bytes(rows, fd, offset, bytes, piece, error));
-        visit(piece, bytes, context);
+/* room: [PS_ROWS_PIECE] */
+static ps_code visit_span(const ps_rows *rows, int fd, uint64_t offset, size_t span_bytes, char *room, piece_visit visit, void *context,
+                          ps_error *error) {
+    for (size_t left = span_bytes; left > 0;) {
+        size_t bytes = left < PS_ROWS_PIECE ? left : PS_ROWS_PIECE;
+        PS_TRY(read_bytes(rows, fd, offset, bytes, room, error));
+        visit(room, bytes, context);
         offset += bytes;
         left -= bytes;
     }
-done:
-    free(piece);
-    return code;
+    return PS_OK;
 }
 
 static void add_crc(const char *piece, size_t bytes, void *context) {
@@ -125,7 +146,12 @@ static void add_crc(const char *piece, size_t bytes, void *context) {
 }
 
 ps_code ps_rows_crc(const ps_rows *rows, int fd, int64_t row, uint32_t *crc, ps_error *error) {
-    return visit_row(rows, fd, row, add_crc, crc, error);
+    char *room = malloc(PS_ROWS_PIECE);
+    if (!room) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory to read /entry/%s", rows->name);
+    uint64_t offset = rows->offset + (uint64_t)row * rows->row_bytes;
+    ps_code code = visit_span(rows, fd, offset, rows->row_bytes, room, add_crc, crc, error);
+    free(room);
+    return code;
 }
 
 typedef struct {
@@ -139,9 +165,12 @@ static void compare_piece(const char *piece, size_t bytes, void *context) {
     c->expected += bytes;
 }
 
-ps_code ps_rows_compare(const ps_rows *rows, int fd, int64_t row, const void *data, bool *same, ps_error *error) {
+ps_code ps_rows_compare_part(const ps_rows *rows, int fd, int64_t row, int64_t part, const void *data, char *room, bool *same,
+                             ps_error *error) {
     comparison c = {data, true};
-    ps_code code = visit_row(rows, fd, row, compare_piece, &c, error);
+    size_t bytes = ps_rows_part_bytes(rows);
+    uint64_t offset = rows->offset + (uint64_t)row * rows->row_bytes + (uint64_t)part * bytes;
+    ps_code code = visit_span(rows, fd, offset, bytes, room, compare_piece, &c, error);
     *same = code == PS_OK && c.same;
     return code;
 }

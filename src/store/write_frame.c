@@ -1,67 +1,14 @@
 /* Writing a frame: raw data only, independently on each rank, the frame's state last. */
 #include <errno.h>
-#include <math.h>
-#include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
-#include <zlib.h>
 
+#include "core/busy.h"
 #include "core/log.h"
 #include "hdf5/write.h"
 #include "store/internal.h"
+#include "store/parts.h"
 #include "store/presence.h"
-
-/* ---- results ---- */
-
-typedef const void *result_values[PS_MOST_RESULTS];
-
-/* In the order of the layout's list; NULL for what was not computed. */
-static void gather_results(const ps_frame_result *result, result_values values) {
-    const ps_method_set *set = result->methods->set;
-    int next = 0;
-    int64_t item = 0;
-    for (int i = 0; i < ps_n_methods; i++) {
-        bool asked = item < set->n && set->items[item].method == ps_method_table[i];
-        for (int r = 0; r < ps_method_table[i]->n_results; r++) values[next++] = asked ? result->methods->values[item][r] : NULL;
-        item += asked;
-    }
-    values[next++] = &result->dose;
-    values[next] = &result->data_norm;
-}
-
-/* By exponents: compilers turn this into vector code, which isfinite with an early way out does not become. */
-static bool all_finite_f32(const float *values, size_t n) {
-    uint32_t bad = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &values[i], sizeof bits);
-        bad |= (bits & 0x7f800000u) == 0x7f800000u;
-    }
-    return !bad;
-}
-
-static bool all_finite_f64(const double *values, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(values[i])) return false;
-    return true;
-}
-
-/* Everything the file has a place for is there, nothing else is, and all of it is finite. */
-static ps_code check_results(const ps_output *output, int64_t frame, result_values values, ps_error *error) {
-    for (int i = 0; i < output->n_results; i++) {
-        const ps_rows *rows = &output->results[i];
-        bool has_place = rows->dataset >= 0;
-        if (has_place != (values[i] != NULL))
-            return PS_FAIL(error, PS_E_INTERNAL, "frame %lld: %s was %scomputed, but the file has %splace for it", (long long)frame,
-                           output->places[i].name, values[i] ? "" : "not ", has_place ? "a " : "no ");
-        if (!has_place) continue;
-        size_t n = rows->row_bytes / rows->element_bytes;
-        bool finite = rows->element_bytes == sizeof(float) ? all_finite_f32(values[i], n) : all_finite_f64(values[i], n);
-        if (!finite)
-            return PS_FAIL(error, PS_E_NUMERIC, "frame %lld: %s holds a value that is not finite", (long long)frame,
-                           output->places[i].name);
-    }
-    return PS_OK;
-}
 
 static ps_code check_frame(const ps_output *output, int64_t frame, ps_error *error) {
     if (frame >= 0 && frame < output->n_frames) return PS_OK;
@@ -81,41 +28,16 @@ ps_code ps_output_write_state(ps_output *output, int64_t frame, ps_frame_state s
     return PS_OK;
 }
 
-/* A frame that is written once more is pending, on disk, before its data changes. */
 static ps_code reopen_frame(ps_output *output, int64_t frame, ps_error *error) {
     if (output->states[frame] == PS_FRAME_PENDING) return PS_OK;
     PS_TRY(ps_output_write_state(output, frame, PS_FRAME_PENDING, error));
     return ps_output_sync(output, error);
 }
 
-static ps_code write_results(const ps_output *output, int64_t frame, result_values values, uint32_t *crc, ps_error *error) {
-    for (int i = 0; i < output->n_results; i++) {
-        if (!values[i]) continue;
-        PS_TRY(ps_rows_write(&output->results[i], frame, values[i], output->write_limit, error));
-        *crc = (uint32_t)crc32_z(*crc, values[i], output->results[i].row_bytes);
-    }
-    return PS_OK;
-}
-
 ps_code ps_output_crc(const ps_output *output, int64_t frame, uint32_t *crc, ps_error *error) {
     *crc = 0;
     for (int i = 0; i < output->n_results; i++)
         if (output->results[i].dataset >= 0) PS_TRY(ps_rows_crc(&output->results[i], output->fd, frame, crc, error));
-    return PS_OK;
-}
-
-/* What stands in the file is what was in memory: some MPI-IO layers have lost data on some file systems. */
-static ps_code read_back(const ps_output *output, int64_t frame, result_values values, ps_error *error) {
-    for (int i = 0; i < output->n_results; i++) {
-        bool same;
-        if (!values[i]) continue;
-        PS_TRY(ps_rows_compare(&output->results[i], output->fd, frame, values[i], &same, error));
-        if (!same)
-            return PS_FAIL(error, PS_E_IO,
-                           "%s: frame %lld of %s does not read back as it was written: MPI-IO or the file system lost data; "
-                           "OMPI_MCA_io=romio321 takes another way",
-                           output->path, (long long)frame, output->places[i].name);
-    }
     return PS_OK;
 }
 
@@ -160,6 +82,17 @@ static ps_code write_row(const ps_output *output, int64_t frame, const ps_frame_
     return write_who(output, frame, result->device, result->note, "", error);
 }
 
+/* Brings one number to disk, not the images that are being written beside it: what waits for it would wait for those too. The number is
+ * written once more for that, with the same bytes. */
+static ps_code sync_number(const ps_output *output, ps_column column, int64_t frame, const void *value, ps_error *error) {
+    const ps_rows *rows = &output->columns[column];
+    const struct iovec bytes = {.iov_base = (void *)value, .iov_len = rows->row_bytes}; /* only read from */
+    ssize_t n = pwritev2(output->fd, &bytes, 1, (off_t)(rows->offset + (uint64_t)frame * rows->row_bytes), RWF_DSYNC);
+    if (n == (ssize_t)rows->row_bytes) return PS_OK;
+    bool cannot = n >= 0 || errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL || errno == EINTR;
+    return cannot ? ps_output_sync(output, error) : ps_io_fail(error, errno, "%s: cannot bring data to disk", output->path);
+}
+
 const int32_t *ps_output_attempts(const ps_output *output) {
     return output->attempts;
 }
@@ -168,8 +101,11 @@ ps_code ps_output_write_attempts(ps_output *output, int64_t frame, int32_t attem
     PS_TRY(check_frame(output, frame, error));
     if (output->columns[PS_COLUMN_ATTEMPTS].dataset < 0) return PS_OK;
     output->begun[frame] = true;
-    PS_TRY(write_number(output, PS_COLUMN_ATTEMPTS, frame, &attempts, error));
-    return ps_output_sync(output, error);
+    ps_busy_begin(PS_RESOURCE_OUTPUT);
+    ps_code code = write_number(output, PS_COLUMN_ATTEMPTS, frame, &attempts, error);
+    if (code == PS_OK) code = sync_number(output, PS_COLUMN_ATTEMPTS, frame, &attempts, error);
+    ps_busy_end(PS_RESOURCE_OUTPUT);
+    return code;
 }
 
 /* A frame that ends, well or not, is no suspect any more; one that was failed for its count without being begun keeps it. */
@@ -178,24 +114,64 @@ static ps_code end_attempts(const ps_output *output, int64_t frame, ps_error *er
     return output->begun[frame] ? write_number(output, PS_COLUMN_ATTEMPTS, frame, &none, error) : PS_OK;
 }
 
-ps_code ps_output_write_frame(ps_output *output, int64_t frame, const ps_frame_result *result, ps_error *error) {
-    ps_frame_result timed = *result;
-    result_values values;
-    uint32_t crc = 0;
-    double start = ps_seconds();
-    gather_results(result, values);
-    PS_TRY(check_frame(output, frame, error));
-    PS_TRY(check_results(output, frame, values, error));
+/* A frame that is written once more is pending, on disk, before its data changes. */
+static ps_code begin_frame(ps_output *output, ps_frame_parts *parts, ps_error *error) {
+    if (parts->is_begun) return PS_OK;
     PS_TRY(ps_presence_check(output, error));
-    PS_TRY(reopen_frame(output, frame, error));
-    PS_TRY(write_results(output, frame, values, &crc, error));
-    PS_TRY(read_back(output, frame, values, error));
-    timed.seconds[PS_STAGE_WRITE] += ps_seconds() - start;
+    PS_TRY(reopen_frame(output, parts->frame, error));
+    parts->is_begun = true;
+    return PS_OK;
+}
+
+static ps_code write_image(ps_output *output, ps_frame_parts *parts, const ps_image_place *place, const float *image, ps_error *error) {
+    double start = ps_seconds();
+    PS_TRY(check_frame(output, parts->frame, error));
+    PS_TRY(ps_parts_check_image(output, parts, place, image, error));
+    PS_TRY(begin_frame(output, parts, error));
+    PS_TRY(ps_parts_write_image(output, parts, place, image, error));
+    parts->seconds += ps_seconds() - start;
+    return PS_OK;
+}
+
+ps_code ps_output_write_image(ps_output *output, ps_frame_parts *parts, const ps_image_place *place, const float *image, ps_error *error) {
+    return PS_BUSY(PS_RESOURCE_OUTPUT, write_image(output, parts, place, image, error));
+}
+
+static ps_code finish_frame(ps_output *output, ps_frame_parts *parts, const ps_frame_result *result, double start, ps_error *error) {
+    ps_frame_result timed = *result;
+    uint32_t crc = 0;
+    int64_t frame = parts->frame;
+    PS_TRY(check_frame(output, frame, error));
+    PS_TRY(ps_parts_check_rest(output, parts, result, error));
+    PS_TRY(begin_frame(output, parts, error));
+    PS_TRY(ps_parts_write_rest(output, parts, result, &crc, error));
+    timed.seconds[PS_STAGE_WRITE] += parts->seconds + ps_seconds() - start;
     PS_TRY(write_row(output, frame, &timed, crc, error));
     PS_TRY(end_attempts(output, frame, error));
     PS_TRY(ps_output_sync(output, error));
     PS_TRY(ps_output_write_state(output, frame, PS_FRAME_DONE, error));
     return ps_presence_check(output, error);
+}
+
+ps_code ps_output_finish_frame(ps_output *output, ps_frame_parts *parts, const ps_frame_result *result, ps_error *error) {
+    double start = ps_seconds();
+    PS_TRY(PS_BUSY(PS_RESOURCE_OUTPUT, finish_frame(output, parts, result, start, error)));
+    for (int s = 0; s < PS_N_STAGES; s++) output->stage_s[s] += result->seconds[s];
+    output->stage_s[PS_STAGE_WRITE] += parts->seconds + ps_seconds() - start;
+    return PS_OK;
+}
+
+const double *ps_output_stage_seconds(const ps_output *output) {
+    return output->stage_s;
+}
+
+ps_code ps_output_write_frame(ps_output *output, int64_t frame, const ps_frame_result *result, ps_error *error) {
+    ps_frame_parts *parts = NULL;
+    PS_TRY(ps_frame_parts_create(output, &parts, error));
+    ps_frame_parts_begin(parts, frame);
+    ps_code code = ps_output_finish_frame(output, parts, result, error);
+    ps_frame_parts_destroy(parts);
+    return code;
 }
 
 ps_code ps_output_write_seen(ps_output *output, int64_t frame, const ps_frame_seen *seen, ps_error *error) {
@@ -212,7 +188,7 @@ ps_code ps_output_write_seen(ps_output *output, int64_t frame, const ps_frame_se
     PS_TRY(check_frame(output, frame, error));
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
         if (output->columns[entries[i].column].dataset >= 0)
-            PS_TRY(write_number(output, entries[i].column, frame, entries[i].value, error));
+            PS_TRY(PS_BUSY(PS_RESOURCE_OUTPUT, write_number(output, entries[i].column, frame, entries[i].value, error)));
     return PS_OK;
 }
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cluster/mpi_lock.h"
 #include "hdf5/lock.h"
 #include "hdf5/write.h"
 #include "store/internal.h"
@@ -29,7 +30,7 @@ done:
     return code;
 }
 
-ps_code ps_output_write_prepared(ps_output *output, int64_t optics, const ps_output_prepared *prepared, ps_error *error) {
+static ps_code write_prepared(const ps_output *output, int64_t optics, const ps_output_prepared *prepared, ps_error *error) {
     ps_code code = PS_OK;
     char name[32];
     snprintf(name, sizeof name, "optics_%lld", (long long)optics);
@@ -45,5 +46,15 @@ ps_code ps_output_write_prepared(ps_output *output, int64_t optics, const ps_out
     PS_GO(write_whole(group, "precision", NULL, prepared->precision, error));
 done:
     ps_h5_close(&group);
+    return code;
+}
+
+/* Opening objects reads the file, through MPI-IO as well. */
+ps_code ps_output_write_prepared(ps_output *output, int64_t optics, const ps_output_prepared *prepared, ps_error *error) {
+    ps_hdf5_lock();
+    ps_mpi_lock();
+    ps_code code = write_prepared(output, optics, prepared, error);
+    ps_mpi_unlock();
+    ps_hdf5_unlock();
     return code;
 }

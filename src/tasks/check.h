@@ -4,6 +4,7 @@
 #define PS_TASKS_CHECK_H
 
 #include "cluster/memory_bounds.h"
+#include "core/busy.h"
 #include "job/job.h"
 #include "kernels/backend.h"
 #include "plan/plan.h"
@@ -22,6 +23,8 @@ typedef struct ps_check_report {
     int64_t output_bytes;     /* about; raw counts of all frames for recordings */
     bool output_exists;
     double prepare_seconds, frame_seconds; /* estimates of computing here; 0: not measured */
+    double busy_s[PS_N_RESOURCES];         /* estimates for a frame after the first; 0: not measured, or not used */
+    double period_s;                       /* from frame to frame of one rank, as they overlap; 0: not measured */
     void *own;                             /* malloc'd: what only the job's task knows; NULL: nothing */
 } ps_check_report;
 

@@ -31,7 +31,7 @@ static int n_open;
 
 /* --- walls: buffers that end where a page nobody may touch begins --- */
 
-enum { MOST_WALLS = 16 };
+enum { MOST_WALLS = 16, MOST_LISTED = 4 }; /* listed: images of a solution with an array each */
 
 typedef struct {
     char *map, *data;
@@ -255,6 +255,16 @@ static ps_code solve(ps_frame *handle, ps_methods method, int64_t n_strengths, c
                        .residual = wall_out(&w, solution->residual, n, sizeof(double)),
                        .effective_dof = wall_out(&w, solution->effective_dof, n, sizeof(double))};
     const ps_strength *in = wall_in(&w, strengths, n * sizeof *strengths);
+    float *phases[MOST_LISTED], *log_amplitudes[MOST_LISTED];
+    bool lists = solution->phases_f32 || solution->log_amplitudes_f32;
+    if (lists && n > MOST_LISTED) return PS_FAIL(error, PS_E_INTERNAL, "%zu strengths with an array each, expected %d", n, MOST_LISTED);
+    for (size_t i = 0; lists && i < n; i++) {
+        phases[i] = solution->phases_f32 ? wall_out(&w, solution->phases_f32[i], fine_size(frame), sizeof(float)) : NULL;
+        log_amplitudes[i] =
+            solution->log_amplitudes_f32 ? wall_out(&w, solution->log_amplitudes_f32[i], fine_size(frame), sizeof(float)) : NULL;
+    }
+    if (solution->phases_f32) out.phases_f32 = phases;
+    if (solution->log_amplitudes_f32) out.log_amplitudes_f32 = log_amplitudes;
     return walls_leave(&w, ps_system_solve(frame->inner, method, n_strengths, in, &out, error), "solve", error);
 }
 

@@ -18,6 +18,7 @@ const problem_size problem_sizes[PROBLEM_SIZES] = {
     {"many pixels", 4, 5, 41, 43, 2},    {"few pixels", 6, 5, 4, 5, 2},        {"large primes", 19, 17, 10, 11, 2},
     {"powers of two", 16, 32, 9, 10, 1}, {"three and five", 30, 48, 8, 9, 1},  {"odd rows", 15, 24, 9, 8, 2},
     {"long rows", 4, 400, 6, 7, 1},      {"long columns", 640, 6, 6, 6, 1},    {"odd columns", 36, 25, 8, 8, 1},
+    {"longer rows", 6, 640, 6, 7, 1},
 };
 const ps_strength problem_strengths[PROBLEM_STRENGTHS] = {{0.02, 0.02}, {0.3, 0.1}, {0.1, 0.1}, {3.0, 1.0}, {0.7, 0.7}};
 

@@ -21,7 +21,7 @@ typedef struct {
 
 /* One of each kind: even, prime, one row, one column, no upsampling, two positions, many pixels, few, large primes, and lengths that
  * transforms of their own take. */
-enum { PROBLEM_SIZES = 15, PROBLEM_USUAL = 1, PROBLEM_NO_UPSAMPLING = 4, PROBLEM_MANY_PIXELS = 6 };
+enum { PROBLEM_SIZES = 16, PROBLEM_USUAL = 1, PROBLEM_NO_UPSAMPLING = 4, PROBLEM_MANY_PIXELS = 6 };
 extern const problem_size problem_sizes[PROBLEM_SIZES];
 
 typedef struct {

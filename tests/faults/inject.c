@@ -9,6 +9,7 @@
  *   PS_INJECT=kill_name:N     kill -9 at the N-th link, rename or unlink of a matching file, before it is done
  *   PS_INJECT_NO_LINKS=1      the file system knows no hard links
  *   PS_INJECT_WRITE_US=T     every write to a matching file takes T microseconds longer, to widen the moments a kill can hit
+ *   PS_INJECT_READ_US=T      and every read from one
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -41,7 +42,7 @@ static fault kind;
 static long at_call, n_times = 1;
 static const char *path_part;
 static size_t least_bytes;
-static unsigned write_us;
+static unsigned write_us, read_us;
 static uintptr_t program_begin, program_end;
 static atomic_long n_calls;
 static atomic_bool ready;
@@ -71,6 +72,7 @@ __attribute__((constructor)) static void read_settings(void) {
     least_bytes = bytes ? (size_t)atol(bytes) : 0;
     if (getenv("PS_INJECT_TIMES")) n_times = atol(getenv("PS_INJECT_TIMES"));
     write_us = delay ? (unsigned)atol(delay) : 0;
+    if (getenv("PS_INJECT_READ_US")) read_us = (unsigned)atol(getenv("PS_INJECT_READ_US"));
     dl_iterate_phdr(find_program, NULL);
     atomic_store(&ready, true);
 }
@@ -107,6 +109,7 @@ static bool refuses_write(int file) {
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 #define DEFINE_READ(name, ...)                                   \
+    if (read_us && is_wanted_file(file)) usleep(read_us);        \
     if (strikes(READ_ERROR, file)) {                             \
         errno = EIO;                                             \
         return -1;                                               \

@@ -5,7 +5,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-all="bslz4 bslz4_round npy mib empad reader hdf5_index job optics names fingerprint"
+all="bslz4 bslz4_round unpack npy mib empad reader hdf5_index job optics names fingerprint"
 seconds=${1:-20}
 [ $# -gt 0 ] && shift
 command -v clang >/dev/null 2>&1 || { echo "skipped: fuzzing needs clang"; exit 77; }
@@ -19,6 +19,7 @@ json="$src/core/json.c $src/core/text.c $src/core/utf8.c $src/core/regular.c"
 sources() {
     case $1 in
     bslz4 | bslz4_round) echo "$src/hdf5/bslz4.c $src/hdf5/lz4_block.c $src/hdf5/bit_shuffle.c" ;;
+    unpack) echo "$root/kernels/unpack.c $src/hdf5/bslz4.c $src/hdf5/lz4_block.c $src/hdf5/bit_shuffle.c" ;;
     npy) echo "$formats/npy_header.c $src/core/file_read.c $src/core/regular.c" ;;
     mib) echo "$formats/mib_header.c" ;;
     empad) echo "$formats/empad_xml.c $formats/xml.c" ;;

@@ -136,7 +136,8 @@ def named_axes_in_the_wrong_order_are_refused(folder):
         return lambda file, data: (file["/entry/data"] if on_group else data).attrs.__setitem__(name, value)
 
     variable = h5py.string_dtype()
-    for describe in (labels(["Qx", "Qy", "Rx", "Ry"]), scales(["ky", "kx", "sy", "sx"]), labels(["det_row", "det_col", "", ""]),
+    for describe in (labels(["Qx", "Qy", "Rx", "Ry"]), labels(["Q_Nx", "Q_Ny", "R_Nx", "R_Ny"]), scales(["ky", "kx", "sy", "sx"]),
+                     labels(["det_row", "det_col", "", ""]),
                      attribute("_ARRAY_DIMENSIONS", numpy.array(["q_y", "q_x", "y", "x"], dtype=variable)),
                      attribute("_ARRAY_DIMENSIONS", json.dumps(["detector_y", "detector_x", "y", "x"])),
                      attribute("axes", numpy.array(["diffraction_y", "diffraction_x", "y", "x"], dtype="S16"), on_group=True),
@@ -236,6 +237,7 @@ def listed_positions_are_refused(folder):
     movers = {f"/entry/sample/transformations/{axis}": places[:, i] for i, axis in enumerate("ab")}
     cases = [({"/entry_1/sample_1/geometry_1/translation": places}, None, "/entry_1/sample_1/geometry_1/translation lists"),
              ({"/chunks/0/positions": places[:, :2]}, None, "/chunks/0/positions lists"),
+             ({"/scan": places[:, :2]}, None, "/scan lists"),
              ({"/probe_positions_0": places[:, :2].T}, None, "/probe_positions_0 lists"),
              ({"/ppX": places[:, 0], "/ppY": places[:, 1]}, None, "/ppX and /ppY lists"),
              ({"/entry/sample_x": places[:, 0], "/entry/sample_y": places[:, 1]}, None, "/entry/sample_x and /entry/sample_y lists"),

@@ -159,6 +159,28 @@ def discs_that_move(folder):
     says(folder.call("run", status=3, extra=["--resume"]), "3 of 4 frames done")
 
 
+def a_first_recording_that_is_the_odd_one(folder):
+    """Optics that are given decide which recordings they hold for, also where the first is not among them."""
+    folder.save_job()
+    save_series(folder)
+    folder.save("frame_0.npy", shifted(1, 0, 4))
+    for ranks in (None, 3):
+        found = folder.run(status=3, ranks=ranks)
+        check(found.state() == [2, 1, 1, 1], f"states {found.state()}")
+        says(found.error(0), "that of frame_1 at (9.", "optics.per_frame")
+    says(folder.call("check"), "unusable: frame_0", "too far off for the same optics")
+
+
+def a_recording_without_a_disc(folder):
+    folder.save_job()
+    save_series(folder)
+    check("no bright-field disc is seen" not in folder.call("check"), "a disc that is there is not seen")
+    flat = numpy.random.default_rng(1).poisson(20, recording(1).shape)
+    folder.save(f"frame_{ODD}.npy", flat.astype("uint16"))
+    for command in ("check", "run"):
+        says(folder.call(command), f"no bright-field disc is seen in these recordings, though frame_0 shows one: frame_{ODD}")
+
+
 def a_disc_of_its_own_optics(folder):
     """Optics per frame are no series of one disc."""
     folder.save_job({**JOB, "optics": {"per_frame": "{stem}.json"}})
@@ -219,4 +241,5 @@ def a_stop_while_looking_is_polite(folder):
 
 
 sys.exit(main([a_stop_while_looking_is_polite, a_hot_pixel_that_appears, a_dead_pixel_that_appears, own_pixels_and_markers, gaps_are_left_out_without_a_mask,
-               gaps_do_not_move_what_is_measured, discs_that_move, a_disc_of_its_own_optics, what_recordings_say, many_recordings]))
+               gaps_do_not_move_what_is_measured, discs_that_move, a_first_recording_that_is_the_odd_one,
+               a_recording_without_a_disc, a_disc_of_its_own_optics, what_recordings_say, many_recordings]))

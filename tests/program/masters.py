@@ -119,5 +119,62 @@ def shapes_are_not_guessed(folder):
     says(folder.run().text, "photon_energy is 12398.4 eV", "no voltage of an electron microscope")
 
 
+def the_plan_beside_the_specific_group_counts(folder):
+    """36 patterns in 9 rows of 4 are no 6 x 6, also where the plan stands one group higher."""
+    write_master(folder, [("data_1.h5", 0, recording(1)[:36])], images=4, triggers=9)
+    with h5py.File(folder.path / "frame_0_master.h5", "a") as master:
+        for name in ("nimages", "ntrigger"):
+            master.move(f"{SPECIFIC}/{name}", f"{DETECTOR}/{name}")
+    save_job(folder)
+    says(folder.call("check"), "scan 9 x 4")
+
+
+def write_virtual(folder, counts, sources, name="data"):
+    """A master whose data is virtual, of two files of which `sources` are named."""
+    half, source_name = len(counts) // 2, "source_{}.h5"
+    layout = h5py.VirtualLayout(counts.shape, counts.dtype)
+    for part in range(2):
+        with h5py.File(folder.path / source_name.format(part), "w") as file:
+            file["counts"] = counts[part * half : (part + 1) * half]
+        if part in sources:
+            layout[part * half : (part + 1) * half] = h5py.VirtualSource(source_name.format(part), "counts", (half, *counts.shape[1:]))
+    with h5py.File(folder.path / "frame_0_master.h5", "w", libver="latest") as master:
+        master.create_virtual_dataset(f"entry/data/{name}", layout)
+        master[f"{SPECIFIC}/nimages"], master[f"{SPECIFIC}/ntrigger"] = COLUMNS, ROWS
+
+
+def virtual_data_in_a_master(folder):
+    """Read like linked data; a source that is missing or not named is no pattern of zeros."""
+    counts = recording(1)
+    folder.save("plain.npy", counts)
+    folder.save_job({**JOB, "series": {"files": ["plain.npy"], "scan_shape": [ROWS, COLUMNS]}})
+    plain = folder.run()
+    save_job(folder)
+    for shape in (counts.shape, (N, 1, *counts.shape[1:])):
+        for name in ("data", "data_000001"):
+            write_virtual(folder, counts.reshape(shape), (0, 1), name)
+            close(folder.run(), plain, f"virtual {name} of {len(shape)} axes")
+        (folder.path / "source_1.h5").unlink()
+        says(folder.call("check", status=2), "source_1.h5 of the virtual dataset is missing")
+        write_virtual(folder, counts.reshape(shape), (0,))
+        says(folder.call("check", status=2), "without a source for patterns")
+
+
+def a_link_that_is_lost_leaves_a_hole(folder):
+    """Without image numbers only the names of the links tell that patterns are missing; what is left may be a square."""
+    counts = recording(1)
+    pieces = [(f"data_{k}.h5", 12 * k, counts[12 * k : 12 * k + 12]) for k in range(3)] + [("data_3.h5", 30, counts[30:])]
+    for lost in (1, 2):
+        write_master(folder, pieces, numbers=False, images=1, triggers=1)
+        with h5py.File(folder.path / "frame_0_master.h5", "a") as master:
+            del master[f"entry/data/data_{lost:06d}"]
+            del master[SPECIFIC]
+        save_job(folder)
+        for command in ("check", "run"):
+            says(folder.call(command, status=2 if command == "check" else 4), f"no link data_{lost:06d} in /entry/data")
+        says(folder.call("check", "series.scan_shape=[6,8]", "series.allow_partial=true"), "are filled from the nearest one")
+        says(folder.call("check", "series.scan_shape=[6,6]"), "scan 6 x 6")
+
+
 if __name__ == "__main__":
-    sys.exit(main([markers_are_known_in_every_type, saturation_stands_in_modules, image_numbers_order_the_data, shapes_are_not_guessed]))
+    sys.exit(main([the_plan_beside_the_specific_group_counts, virtual_data_in_a_master, a_link_that_is_lost_leaves_a_hole, markers_are_known_in_every_type, saturation_stands_in_modules, image_numbers_order_the_data, shapes_are_not_guessed]))

@@ -163,6 +163,17 @@ def histograms_keep_what_they_read(folder):
     refused(folder, "centre.npy", "/output/file: the run would write over", "/histogram/centre", ranks=(None,))
 
 
+def a_centre_that_cannot_be_used_is_said_by_check(folder):
+    folder.save("frame_0.npy", recording(0))
+    os.mkfifo(folder.path / "pipe.npy")
+    folder.save("narrow.npy", numpy.zeros((DETECTOR[0], DETECTOR[1] - 1)))
+    folder.save("centre.npy", numpy.zeros(DETECTOR))
+    folder.save_job(HISTOGRAM)
+    for name, words in (("none.npy", "none.npy"), ("pipe.npy", "pipe.npy: is a FIFO"), ("narrow.npy", "the pedestal is 20 x 17, the detector 20 x 18")):
+        says(folder.call("check", f"histogram.centre={name}", status=2), words)
+    folder.call("check", "histogram.centre=centre.npy")
+
+
 def simulations_keep_what_they_read_and_did_not_make(folder):
     (folder.path / "sim_000_optics.json").write_text(json.dumps(OPTICS))
     folder.save_job(SIMULATE)
@@ -186,6 +197,28 @@ def simulations_keep_what_they_read_and_did_not_make(folder):
     says(folder.call("run", status=2), "exists already")
 
 
+def simulations_keep_data_files_that_are_not_theirs(folder):
+    """A data file of that name which no recording of the simulation links to is neither replaced nor taken away."""
+    (folder.path / "sim_000_optics.json").write_text(json.dumps(OPTICS))
+    os.rename(folder.path / "sim_000_optics.json", folder.path / "optics.json")
+    foreign, before = folder.path / "sim_000_data_000002.h5", b"not of this simulation"
+    for per_file, status in ((5, 2), (20, 0)):
+        job = {**SIMULATE, "optics": "optics.json", "simulate": {**SIMULATE["simulate"], "positions_per_file": per_file}}
+        folder.save_job(job)
+        for extra in ([], ["--overwrite"], ["--resume"]):
+            foreign.write_bytes(before)
+            folder.call("run", status=status if extra or per_file == 5 else 0, extra=extra)
+            check(foreign.read_bytes() == before, f"{extra}: a foreign data file changed")
+    folder.save_job({**SIMULATE, "optics": "optics.json", "simulate": {**SIMULATE["simulate"], "positions_per_file": 10}})
+    foreign.unlink()
+    folder.call("run", extra=["--overwrite"])
+    folder.save_job({**SIMULATE, "optics": "optics.json"})
+    (folder.path / "sim_000_data_000003.h5").write_bytes(before)
+    folder.call("run", extra=["--overwrite"])
+    check(not foreign.exists(), "the second data file of the longer recording is still there")
+    check((folder.path / "sim_000_data_000003.h5").read_bytes() == before, "a data file that nobody linked to is gone")
+
+
 def only_runs_that_happened_are_seen(folder):
     folder.save("frame_0.npy", recording(0))
     folder.save_job()
@@ -200,5 +233,6 @@ def only_runs_that_happened_are_seen(folder):
 
 sys.exit(main([what_the_job_names_is_no_output, what_recordings_link_to_is_no_output, numbered_sources_are_no_output,
                files_of_a_damaged_master_are_no_output, companions_are_no_output,
-               places_that_hold_no_file_are_refused, own_outputs_are_no_recordings, histograms_keep_what_they_read,
-               simulations_keep_what_they_read_and_did_not_make, only_runs_that_happened_are_seen]))
+               places_that_hold_no_file_are_refused, own_outputs_are_no_recordings, histograms_keep_what_they_read, a_centre_that_cannot_be_used_is_said_by_check,
+               simulations_keep_what_they_read_and_did_not_make, simulations_keep_data_files_that_are_not_theirs,
+               only_runs_that_happened_are_seen]))

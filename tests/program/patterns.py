@@ -62,6 +62,16 @@ def a_tail_that_was_never_written(folder):
     one_kind(folder, list(range(30, 42)), 0, "n_empty", ["12 of 42 patterns are empty: positions 30-41 (row.column 4.2-5.6)"])
 
 
+def fill_values(folder):
+    one_kind(folder, [40, 41], 1, "n_empty", ["2 of 42 patterns are empty: positions 40-41"])
+    one_kind(folder, [3], 7.5, "n_empty", ["1 of 42 patterns is empty: position 3"], dtype="float32")
+
+
+def copies_of_integers(folder):
+    one_kind(folder, [3], -1, "n_marked_patterns", ["1 of 42 patterns is without counts", "position 3"], dtype="float32")
+    one_kind(folder, [3], 65535, "n_marked_patterns", ["1 of 42 patterns is without counts", "position 3"], dtype="uint32")
+
+
 def leading_and_scattered_ones(folder):
     one_kind(folder, [0, 1, 7, 20, 21, 41], 0, "n_empty", ["positions 0-1, 7, 20-21, 41 (row.column 0.0-0.1, 1.0, 2.6-3.0, 5.6)"])
 
@@ -134,5 +144,6 @@ def chance_is_no_fault(folder):
     says(text, "patterns are empty", "-1599")
 
 
-sys.exit(main([one_empty_pattern, a_tail_that_was_never_written, leading_and_scattered_ones, more_than_half, all_ones, not_finite,
+sys.exit(main([one_empty_pattern, a_tail_that_was_never_written, fill_values, copies_of_integers, leading_and_scattered_ones, more_than_half,
+               all_ones, not_finite,
                saturated_as_a_whole, half_of_the_pixels_is_a_matter_of_pixels, both_kinds_and_markers, chance_is_no_fault]))

@@ -503,12 +503,12 @@ def histograms_are_of_the_same_files(folder):
         path = folder.path / names[2][1]
         whole = path.read_bytes()
         shutil.copy(folder.path / names[1][1], path)
-        says(folder.call("run", status=2, ranks=ranks, extra=["--resume"]), "from other files", "frame 2: was 4 files")
+        says(folder.call("run", status=2, ranks=ranks, extra=["--resume"]), "from other files", f"frame 2: was {folder.path / 'frame_2_master.h5'}: 4 files")
         path.write_bytes(whole)
         os.utime(folder.path / "frame_4_master.h5", (1e9, 1e9))
         says(folder.call("run", ranks=ranks, extra=["--resume"]), "is complete already")
         hide(folder, names[2][1])
-        says(folder.call("run", ranks=ranks, extra=["--resume"]), "is complete already", "frame 2 was counted and stays")
+        says(folder.call("run", ranks=ranks, extra=["--resume"]), "is complete already", f"frame 2 ({folder.path / 'frame_2_master.h5'}) was counted and stays")
         show(folder, names[2][1])
         check((folder.path / "out.h5").read_bytes() == before, "a complete output was changed")
 

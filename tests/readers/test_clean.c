@@ -114,6 +114,10 @@ static void test_wide_types(void **unused) {
                    PS_U16, one_negative);
     expect_cleaned(H5T_NATIVE_UINT32, (uint32_t[]){UINT32_MAX, 5, 65535, INT32_MAX, 0, 1}, (double[]){NAN, 5, 65535, INT32_MAX, 0, 1},
                    PS_U32, none);
+    expect_cleaned(H5T_NATIVE_UINT32, (uint32_t[]){65535, 5, 32767, UINT32_MAX, 0, 65535}, (double[]){NAN, 5, 32767, NAN, 0, NAN}, PS_U32,
+                   none); /* stands alone */
+    expect_cleaned(H5T_NATIVE_UINT32, (uint32_t[]){65535, 65534, 0, 0, 0, 0}, (double[]){65535, 65534, 0, 0, 0, 0}, PS_U32, none);
+    expect_cleaned(H5T_NATIVE_INT32, (int32_t[]){65535, 5, -1, INT32_MAX, 0, 1}, (double[]){NAN, 5, NAN, NAN, 0, 1}, PS_U32, one_negative);
 }
 
 static void test_floating_copies(void **unused) {
@@ -126,6 +130,9 @@ static void test_floating_copies(void **unused) {
     expect_cleaned(H5T_NATIVE_FLOAT, (float[]){65535, 32767, -3, 0, 65535, (float)UINT32_MAX}, (double[]){NAN, 32767, -3, 0, NAN, NAN},
                    PS_F32, none); /* stands alone */
     expect_cleaned(H5T_NATIVE_FLOAT, (float[]){65535, 60000, 0, 0, 0, 0}, (double[]){65535, 60000, 0, 0, 0, 0}, PS_F32, none);
+    expect_cleaned(H5T_NATIVE_FLOAT, (float[]){-1, 5, 0, -1, 7, NAN}, (double[]){NAN, 5, 0, NAN, 7, NAN}, PS_F32, one_nonfinite);
+    expect_cleaned(H5T_NATIVE_DOUBLE, (double[]){-1, 5, 0, 3, 7, -1}, (double[]){NAN, 5, 0, 3, 7, NAN}, PS_F64, none);
+    expect_cleaned(H5T_NATIVE_DOUBLE, (double[]){-1, 5, 0, 3, 7, -2}, (double[]){-1, 5, 0, 3, 7, -2}, PS_F64, none);
 }
 
 int main(void) {

@@ -149,7 +149,7 @@ static void test_more_units(void **unused) {
 static void test_names_of_axes(void **unused) {
     (void)unused;
     static const char *const detector[] = {
-        "Qx", "q_y", "kx", "K_Y", "q0", "det_row", "detector column", "Signal-1", "diffraction_x", "scattering angle"};
+        "Qx", "Q_Nx", "q_y", "kx", "K_Y", "q0", "det_row", "detector column", "Signal-1", "diffraction_x", "scattering angle"};
     static const char *const scan[] = {"Rx", "R_y", "scan_x", "Scan row", "nav_1", "probe position", "r0"};
     static const char *const neither[] = {"",  "x", "y",     "row",   "column", "time", "q",
                                           "k", "r", "dim_0", "queue", "kind",   "rows", "scan_detector"};

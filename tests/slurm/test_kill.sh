@@ -18,7 +18,7 @@ ranks() {
 run_with() {
     local job victim
     rm -f out.h5
-    slow_down 15000
+    slow_down 40000
     job=$(submit --launcher "$1" --template cpu --ranks-per-node 2 job.json)
     wait_until 120 some_frames_are_done out.h5
     victim=$(ranks | tail -n 1)

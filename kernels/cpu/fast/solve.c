@@ -136,12 +136,12 @@ static ps_code solve_pass(const pass *p, ps_error *error) {
 
 static void write_image(const pass *p, const ps_fast_imager *imager, int64_t at, int half, const ps_solution *solution) {
     const ps_system_desc *desc = imager->desc;
-    int64_t n = ps_cpu_fine_rows(desc) * ps_cpu_fine_columns(desc), offset = p->index[at] * n;
-    float *f32 = half ? solution->phase_f32 : solution->log_amplitude_f32;
+    int64_t n = ps_cpu_fine_rows(desc) * ps_cpu_fine_columns(desc), which = p->index[at];
+    float *f32 = half ? ps_solution_phase_f32(solution, which, n) : ps_solution_log_amplitude_f32(solution, which, n);
     double *f64 = half ? solution->phase_f64 : solution->log_amplitude_f64;
     const float *image = ps_fast_image(imager, omp_get_thread_num(), p->x[half] + at * desc->n_aliases * 2, 1);
-    if (f32) memcpy(f32 + offset, image, (size_t)n * sizeof *f32);
-    for (int64_t i = 0; f64 && i < n; i++) f64[offset + i] = image[i];
+    if (f32) memcpy(f32, image, (size_t)n * sizeof *f32);
+    for (int64_t i = 0; f64 && i < n; i++) f64[which * n + i] = image[i];
 }
 
 static void write_pass(const pass *p, const ps_fast_imager *imager, const ps_solution *solution) {
@@ -182,7 +182,7 @@ static ps_code allocate_threads(pass *p, ps_error *error) {
 
 static ps_code allocate_pass(pass *p, int64_t most, const ps_solution *solution, ps_error *error) {
     const ps_fast_system *system = (const ps_fast_system *)p->frame->system;
-    const bool wanted[2] = {solution->log_amplitude_f32 || solution->log_amplitude_f64, solution->phase_f32 || solution->phase_f64};
+    const bool wanted[2] = {ps_solution_wants_log_amplitude(solution), ps_solution_wants_phase(solution)};
     size_t sums = (size_t)(most * system->n_batches), x = (size_t)(most * system->cpu.desc.n_aliases * 2);
     PS_TRY(allocate_threads(p, error));
     p->explained = ps_cpu_allocate(sums, sizeof *p->explained);
@@ -227,7 +227,7 @@ ps_code ps_fast_solve(ps_frame *handle, ps_methods method, int64_t n_strengths, 
     const ps_cpu_frame *frame = (const ps_cpu_frame *)handle;
     assert(handle->is_reduced && n_strengths > 0);
     const ps_cpu_system *system = frame->system;
-    bool images = solution->phase_f32 || solution->phase_f64 || solution->log_amplitude_f32 || solution->log_amplitude_f64;
+    bool images = ps_solution_wants_phase(solution) || ps_solution_wants_log_amplitude(solution);
     int64_t most = images && n_strengths > STRENGTHS_PER_PASS ? STRENGTHS_PER_PASS : n_strengths;
     pass p = {.frame = frame, .method = method, .strengths = strengths, .with_effective_dof = solution->effective_dof != NULL};
     ps_fast_imager imager = {0};

@@ -112,12 +112,13 @@ static ps_code solve_strength(const work *w, const ps_strength *strength, ps_err
     return PS_OK;
 }
 
+/* f32: of this strength; f64: of all. */
 static ps_code write_image(const ps_system_desc *desc, double complex *image, int64_t index, float *f32, double *f64, ps_error *error) {
     int64_t n = ps_cpu_fine_rows(desc) * ps_cpu_fine_columns(desc);
     if (!image) return PS_OK;
     PS_TRY(ps_reference_image(desc, image, error));
     for (int64_t i = 0; i < n; i++) {
-        if (f32) f32[index * n + i] = (float)creal(image[i]);
+        if (f32) f32[i] = (float)creal(image[i]);
         if (f64) f64[index * n + i] = creal(image[i]);
     }
     return PS_OK;
@@ -136,8 +137,10 @@ static ps_code solve_and_write(const work *w, int64_t index, const ps_strength *
     }
     if (solution->residual) solution->residual[index] = residual;
     if (solution->effective_dof) solution->effective_dof[index] = effective_dof;
-    PS_TRY(write_image(desc, w->image[0], index, solution->log_amplitude_f32, solution->log_amplitude_f64, error));
-    return write_image(desc, w->image[1], index, solution->phase_f32, solution->phase_f64, error);
+    int64_t n = ps_cpu_fine_rows(desc) * ps_cpu_fine_columns(desc);
+    float *log_amplitude = ps_solution_log_amplitude_f32(solution, index, n), *phase = ps_solution_phase_f32(solution, index, n);
+    PS_TRY(write_image(desc, w->image[0], index, log_amplitude, solution->log_amplitude_f64, error));
+    return write_image(desc, w->image[1], index, phase, solution->phase_f64, error);
 }
 
 static ps_code allocate_scratch(work *w, int n_threads, int64_t dim, ps_error *error) {
@@ -157,7 +160,7 @@ static ps_code allocate_scratch(work *w, int n_threads, int64_t dim, ps_error *e
 static ps_code allocate_work(work *w, const ps_solution *solution, ps_error *error) {
     const ps_cpu_system *system = w->frame->system;
     size_t n = (size_t)(ps_cpu_fine_rows(&system->desc) * ps_cpu_fine_columns(&system->desc));
-    const bool wanted[2] = {solution->log_amplitude_f32 || solution->log_amplitude_f64, solution->phase_f32 || solution->phase_f64};
+    const bool wanted[2] = {ps_solution_wants_log_amplitude(solution), ps_solution_wants_phase(solution)};
     PS_TRY(allocate_scratch(w, system->backend->n_threads, 2 * ps_cpu_max_aliases(&system->desc, true), error));
     for (int i = 0; i < 2; i++) {
         w->image[i] = wanted[i] ? ps_cpu_allocate(n, sizeof *w->image[i]) : NULL;

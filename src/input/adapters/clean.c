@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/assert.h"
+#include "core/busy.h"
 
 typedef struct {
     ps_reader base;
@@ -77,8 +78,10 @@ static ps_code read_counts(ps_reader *reader, int64_t first, int64_t n, void *co
     clean_reader *r = (clean_reader *)reader;
     const ps_recording *info = &r->base.inner->info;
     PS_TRY(ps_reader_read(r->base.inner, first, n, counts, error));
+    ps_busy_begin(PS_RESOURCE_DECODE);
     ps_invalid_values_clean(counts, n, info->detector_rows * info->detector_columns, info, &r->found);
     ps_counts_clean(counts, n * info->detector_rows * info->detector_columns, info->dtype, info->saturation, &r->found);
+    ps_busy_end(PS_RESOURCE_DECODE);
     return PS_OK;
 }
 
@@ -87,6 +90,21 @@ static ps_invalid_counts count_invalid(const ps_reader *reader) {
 }
 
 static const ps_reader_ops clean_ops = {.name = "clean", .close = close_reader, .read = read_counts, .invalid = count_invalid};
+
+/* Whether other values than the type's own may mean that there is no count: a narrower depth's all ones, or those of 16 bits in a copy. */
+static bool has_other_markers(const ps_recording *info) {
+    bool narrower = info->bit_depth > 0 && info->bit_depth < 8 * (int)ps_dtype_bytes(info->dtype);
+    bool may_be_copied = info->dtype == PS_U32 && info->bit_depth == 0;
+    return narrower || may_be_copied;
+}
+
+bool ps_clean_is_limit(const ps_reader *reader, uint32_t *limit) {
+    const ps_recording *info = &reader->info;
+    if (reader->ops != &clean_ops || reader->inner->info.dtype != info->dtype || ps_dtype_invalid_value(info->dtype) == 0) return false;
+    uint64_t found = integer_limit(reader->inner->info.saturation);
+    *limit = (uint32_t)found;
+    return !has_other_markers(info) && found < ps_dtype_invalid_value(info->dtype);
+}
 
 static ps_dtype unsigned_of(ps_dtype dtype) {
     switch (dtype) {
@@ -100,8 +118,7 @@ static ps_dtype unsigned_of(ps_dtype dtype) {
 ps_code ps_clean_wrap(ps_reader **reader, ps_error *error) {
     const ps_recording *info = &(*reader)->info;
     bool is_unsigned = ps_dtype_invalid_value(info->dtype) != 0;
-    bool narrower = info->bit_depth > 0 && info->bit_depth < 8 * (int)ps_dtype_bytes(info->dtype);
-    if (is_unsigned && !narrower && integer_limit(info->saturation) >= ps_dtype_invalid_value(info->dtype)) return PS_OK;
+    if (is_unsigned && !has_other_markers(info) && integer_limit(info->saturation) >= ps_dtype_invalid_value(info->dtype)) return PS_OK;
     clean_reader *r = calloc(1, sizeof *r);
     if (!r) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a reader");
     r->base = (ps_reader){.ops = &clean_ops, .info = *info, .path = (*reader)->path, .inner = *reader};

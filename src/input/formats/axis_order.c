@@ -27,9 +27,10 @@ static bool contains_one(const char *text, const char *const *words, size_t n_wo
     return false;
 }
 
-/* "qx", "q0", "krow": the letter of a space and then what names an axis of it. */
+/* "qx", "Q_Nx", "q0", "krow": the letter of a space and then what names an axis of it. */
 static bool is_axis_of(const char *text, char space) {
-    static const char *const axes[] = {"x", "y", "0", "1", "2", "row", "rows", "col", "cols", "column", "columns", "dim", "pixel"};
+    static const char *const axes[] = {"x",    "y",   "nx",   "ny",     "0",       "1",   "2",    "row",
+                                       "rows", "col", "cols", "column", "columns", "dim", "pixel"};
     if (text[0] != space) return false;
     for (size_t i = 0; i < sizeof axes / sizeof *axes; i++)
         if (strcmp(text + 1, axes[i]) == 0) return true;

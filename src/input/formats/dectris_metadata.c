@@ -21,16 +21,18 @@ static double first_positive(hid_t file, const char *const *paths, int n_paths) 
     return 0;
 }
 
-static int64_t read_number_of(hid_t file, const char *path) {
+/* Firmware writes the plan below detectorSpecific, some converters beside it. */
+static int64_t read_number_of(hid_t file, const char *specific, const char *beside) {
     enum { MOST = 1 << 30 };
-    double number = first_positive(file, &path, 1);
+    const char *const places[] = {specific, beside};
+    double number = first_positive(file, places, 2);
     return number >= 1 && number < MOST && number == floor(number) ? (int64_t)number : 0;
 }
 
 void ps_dectris_read_plan(hid_t master, ps_dectris_plan *plan) {
     char mode[32] = "";
-    *plan = (ps_dectris_plan){.n_images = read_number_of(master, PS_DECTRIS_SPECIFIC "/nimages"),
-                              .n_triggers = read_number_of(master, PS_DECTRIS_SPECIFIC "/ntrigger")};
+    *plan = (ps_dectris_plan){.n_images = read_number_of(master, PS_DECTRIS_SPECIFIC "/nimages", PS_DECTRIS_DETECTOR "/nimages"),
+                              .n_triggers = read_number_of(master, PS_DECTRIS_SPECIFIC "/ntrigger", PS_DECTRIS_DETECTOR "/ntrigger")};
     if (!ps_hdf5_text(master, PS_DECTRIS_SPECIFIC "/trigger_mode", mode, sizeof mode))
         ps_hdf5_text(master, PS_DECTRIS_DETECTOR "/trigger_mode", mode, sizeof mode);
     plan->one_image_a_trigger = strcmp(mode, "exte") == 0 || strcmp(mode, "inte") == 0;

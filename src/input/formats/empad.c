@@ -240,4 +240,11 @@ static ps_code read_counts(ps_reader *reader, int64_t first, int64_t n, void *co
     return PS_OK;
 }
 
-const ps_reader_ops ps_reader_empad = {.name = "EMPAD", .probe = probe, .open = open_recording, .close = close_reader, .read = read_counts};
+static bool find_plain(const ps_reader *reader, ps_reader_plain *plain) {
+    const empad_reader *r = (const empad_reader *)reader;
+    *plain = (ps_reader_plain){r->raw_path, r->descriptor, 0, r->stored_rows * SIDE * (int64_t)sizeof(float)};
+    return true;
+}
+
+const ps_reader_ops ps_reader_empad = {
+    .name = "EMPAD", .probe = probe, .open = open_recording, .close = close_reader, .read = read_counts, .plain = find_plain};

@@ -165,15 +165,31 @@ static ps_code add_gap(ps_segments *list, const ps_hdf5_dataset *dataset, int64_
                    dataset->name, list->n_positions, list->n_positions + n - 1);
 }
 
+/* HDF5 reads zeros where a source is missing, or none is named. */
+static ps_code check_whole(const ps_hdf5_dataset *dataset, const ps_virtual_piece *pieces, int64_t n_pieces, ps_error *error) {
+    int64_t end = 0;
+    for (int64_t i = 0; i < n_pieces; i++) {
+        if (!pieces[i].exists)
+            return PS_FAIL(error, PS_E_INPUT, "%s:%s: the source file %s of the virtual dataset is missing", dataset->path, dataset->name,
+                           pieces[i].path);
+        if (pieces[i].first != end) break;
+        end += pieces[i].n;
+    }
+    if (end == dataset->n_positions) return PS_OK;
+    return PS_FAIL(error, PS_E_INPUT, "%s:%s: a virtual dataset without a source for patterns from %" PRId64 " on", dataset->path,
+                   dataset->name, end);
+}
+
 static ps_code add_virtual(ps_segments *list, const ps_hdf5_dataset *dataset, const char *path, const char *name, ps_recording *info,
                            ps_error *error) {
     ps_virtual_piece *pieces = NULL;
     int64_t n_pieces = 0, begin = list->n_positions;
-    bool whole_frames = false, alone = list->n_segments == 0;
+    bool whole_frames = false, alone = list->n_segments == 0, has_channels = list->channels && dataset->rank == 4;
     ps_code code = PS_OK;
     if (list->files) PS_GO(ps_file_list_add(list->files, dataset->path, error));
     PS_GO(ps_virtual_list(dataset, &pieces, &n_pieces, &whole_frames, error));
-    if (!whole_frames || list->channels) {
+    if (!whole_frames || has_channels) {
+        if (whole_frames) PS_GO(check_whole(dataset, pieces, n_pieces, error));
         PS_GO(add_opened(list, dataset, path, name, 0, -1, info, error));
         goto done;
     }

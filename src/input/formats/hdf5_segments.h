@@ -46,6 +46,8 @@ void ps_segments_begin_again(ps_segments *list, ps_recording *info);
 ps_code ps_segments_take(ps_segments *list, ps_segment *segment, ps_recording *info, ps_error *error);
 /* counts: [n_positions, rows, columns] */
 ps_code ps_segments_read(ps_segments *list, int64_t first_position, int64_t n_positions, size_t frame_bytes, void *counts, ps_error *error);
+/* Opens the dataset of segment number i, which has a path, unless it is open: segment->opened. */
+ps_code ps_segments_use(ps_segments *list, int64_t i, ps_error *error);
 void ps_segments_free(ps_segments *list);
 
 /* What both halves of the implementation use: PS_E_INPUT when list->channel is none of the dataset's; the type as the file has it. */

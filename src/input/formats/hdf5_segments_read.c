@@ -49,6 +49,10 @@ static ps_code use_segment(ps_segments *list, ps_segment *segment, ps_error *err
     return code;
 }
 
+ps_code ps_segments_use(ps_segments *list, int64_t i, ps_error *error) {
+    return use_segment(list, &list->segments[i], error);
+}
+
 /* The segment that holds a position. */
 static int64_t find_segment(const ps_segments *list, int64_t position) {
     int64_t low = 0, high = list->n_segments - 1;

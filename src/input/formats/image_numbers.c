@@ -76,8 +76,37 @@ static ps_code check_place(const arrangement *a, const ps_image_piece *p, ps_err
                    a->reader->base.path, p->file, p->low, p->high, p->link, first + 1);
 }
 
+/* The number in the name of a link data_000001; -1: it has none. */
+static int64_t link_number(const ps_image_piece *p) {
+    static const char begin[] = "data_";
+    const char *digits = p->link + strlen(begin);
+    if (strncmp(p->link, begin, strlen(begin)) != 0 || *digits == '\0' || digits[strspn(digits, "0123456789")] != '\0') return -1;
+    return strtoll(digits, NULL, 10);
+}
+
+/* Links that are not there, before p: nothing but their numbers tells of their data. before: the piece in front of p, or NULL. */
+static ps_code fill_lost_links(arrangement *a, const ps_image_piece *p, const ps_image_piece *before, ps_error *error) {
+    ps_hdf5_reader *r = a->reader;
+    int64_t expected = before ? link_number(before) + 1 : 1, lost = link_number(p) - expected;
+    bool all_are_there = a->promised > 0 && a->old.n_positions == a->promised;
+    if (lost <= 0 || expected <= 0 || all_are_there) return PS_OK;
+    if (!r->segments.allow_partial)
+        return PS_FAIL(error, PS_E_INPUT,
+                       "%s: no link data_%06" PRId64 " in /entry/data, though there is %s, and no image numbers tell where its patterns "
+                       "belong; series.allow_partial fills what is missing",
+                       r->base.path, expected, p->link);
+    int64_t first = r->segments.n_positions, n = lost <= INT32_MAX / a->per_file ? lost * a->per_file : 0;
+    if (n == 0) return PS_FAIL(error, PS_E_INPUT, "%s: no links in /entry/data before %s", r->base.path, p->link);
+    ps_reader_note(&r->base,
+                   "warning: no link data_%06" PRId64 " in /entry/data, though there is %s: patterns %" PRId64 " to %" PRId64
+                   " are filled from the nearest one",
+                   expected, p->link, first, first + n - 1);
+    return ps_segments_add_missing(&r->segments, n, &r->base.info, error);
+}
+
 static ps_code arrange_by_name(arrangement *a, const ps_image_list *list, ps_error *error) {
     for (int64_t i = 0; i < list->n; i++) {
+        PS_TRY(fill_lost_links(a, &list->pieces[i], i ? &list->pieces[i - 1] : NULL, error));
         PS_TRY(check_place(a, &list->pieces[i], error));
         PS_TRY(is_there(&list->pieces[i]) ? move_piece(a, &list->pieces[i], error)
                                           : fill_file(a, &list->pieces[i], i == list->n - 1, error));

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/busy.h"
 #include "core/byte_order.h"
 #include "core/file_read.h"
 #include "core/text.h"
@@ -230,7 +231,9 @@ static ps_code read_counts(ps_reader *reader, int64_t first, int64_t n, void *co
         PS_GO(check_header(r, run, stored, start, header, error));
         PS_GO(ps_file_read(reader->path, r->descriptor, at + r->header.header_bytes, bytes, to, error));
     }
+    ps_busy_begin(PS_RESOURCE_DECODE);
     ps_swap_bytes(counts, (size_t)n * bytes / ps_dtype_bytes(reader->info.dtype), ps_dtype_bytes(reader->info.dtype));
+    ps_busy_end(PS_RESOURCE_DECODE);
 done:
     free(start);
     return code;

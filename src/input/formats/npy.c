@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/busy.h"
 #include "core/byte_order.h"
 #include "core/file_read.h"
 #include "input/formats/formats.h"
@@ -130,8 +131,20 @@ static ps_code read_counts(ps_reader *reader, int64_t first, int64_t n, void *co
     else
         PS_TRY(ps_file_read(reader->path, r->descriptor, r->header.data_offset + first * (int64_t)(frame * size), (size_t)n * frame * size,
                             counts, error));
+    ps_busy_begin(PS_RESOURCE_DECODE);
     if (info->big_endian) ps_swap_bytes(counts, (size_t)n * frame, size);
+    ps_busy_end(PS_RESOURCE_DECODE);
     return PS_OK;
 }
 
-const ps_reader_ops ps_reader_npy = {.name = "NumPy", .probe = probe, .open = open_array, .close = close_reader, .read = read_counts};
+static bool find_plain(const ps_reader *reader, ps_reader_plain *plain) {
+    const npy_reader *r = (const npy_reader *)reader;
+    const ps_recording *info = &reader->info;
+    size_t size = ps_dtype_bytes(info->dtype);
+    *plain =
+        (ps_reader_plain){reader->path, r->descriptor, r->header.data_offset, info->detector_rows * info->detector_columns * (int64_t)size};
+    return !r->header.fortran_order && (!info->big_endian || size == 1);
+}
+
+const ps_reader_ops ps_reader_npy = {
+    .name = "NumPy", .probe = probe, .open = open_array, .close = close_reader, .read = read_counts, .plain = find_plain};

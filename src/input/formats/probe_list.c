@@ -57,7 +57,8 @@ static int numeric_shape(hid_t file, const char *name, hsize_t shape[2]) {
 
 /* Names of lists of points. */
 static bool names_points(const char *name) {
-    static const char *const parts[] = {"position", "translation", "coord"}, *const whole[] = {"pos", "xy", "points", "scan_points"};
+    static const char *const parts[] = {"position", "translation", "coord"}, *const whole[] = {"pos", "xy", "points", "scan",
+                                                                                               "scan_points"};
     return CONTAINS_ONE(name, parts) || IS_ONE(name, whole);
 }
 

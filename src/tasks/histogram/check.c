@@ -6,6 +6,7 @@
 
 #include "tasks/histogram/counting.h"
 #include "tasks/histogram/memory.h"
+#include "tasks/histogram/pedestal.h"
 
 /* The report's own part. */
 typedef struct {
@@ -26,6 +27,17 @@ static ps_code plan_counting(ps_check_report *report, const ps_histogram_plan *p
     return ps_histogram_memory_plan(plan, ops, ps_counting_host_budget(&report->job, &unlimited), &own->memory, error);
 }
 
+/* The file that a run would subtract can be read, and is of the detector's shape. */
+static ps_code check_centre(const ps_histogram_plan *plan, ps_error *error) {
+    const ps_run_plan *run = &plan->run;
+    if (!plan->wanted->centre_file) return PS_OK;
+    double *values = malloc((size_t)(run->detector_rows * run->detector_columns) * sizeof *values);
+    if (!values) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the centre file");
+    ps_code code = ps_pedestal_load(plan->wanted->centre_file, run->detector_rows, run->detector_columns, values, error);
+    free(values);
+    return code;
+}
+
 ps_code ps_histogram_check(ps_check_report *report, const ps_check_options *options, ps_error *error) {
     (void)options; /* headers are all that it looks at */
     ps_histogram_plan plan = {0};
@@ -35,7 +47,8 @@ ps_code ps_histogram_check(ps_check_report *report, const ps_check_options *opti
     PS_TRY(ps_check_output(report, error));
     PS_TRY(ps_check_backend(report, error));
     PS_TRY(ps_histogram_plan_build(&report->job, &plan, error));
-    ps_code code = plan_counting(report, &plan, error);
+    ps_code code = check_centre(&plan, error);
+    if (code == PS_OK) code = plan_counting(report, &plan, error);
     own->rows = plan.rows;
     report->output_bytes = plan.n_pixels * ps_histogram_entry(&report->job)->n_bins * (int64_t)sizeof(uint64_t);
     report->run = plan.run; /* moved */

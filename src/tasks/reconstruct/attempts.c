@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "cluster/counters.h"
-#include "hdf5/lock.h"
 
 struct ps_attempts {
     ps_output *output;
@@ -56,10 +55,7 @@ ps_code ps_attempts_count(ps_attempts *attempts, int64_t frame, int64_t *n, ps_e
 static ps_code change(ps_attempts *attempts, int64_t frame, int64_t by, ps_error *error) {
     int64_t before = 0;
     PS_TRY(change_counter(attempts, PS_COUNTER_ADD, frame, by, &before, error));
-    ps_hdf5_lock();
-    ps_code code = ps_output_write_attempts(attempts->output, frame, (int32_t)(before + by + attempts->before[frame]), error);
-    ps_hdf5_unlock();
-    return code;
+    return ps_output_write_attempts(attempts->output, frame, (int32_t)(before + by + attempts->before[frame]), error);
 }
 
 ps_code ps_attempts_begin(ps_attempts *attempts, int64_t frame, ps_error *error) {

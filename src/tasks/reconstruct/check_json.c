@@ -1,6 +1,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "core/usage.h"
 #include "optics/optics_json.h"
 #include "tasks/reconstruct/check.h"
 
@@ -53,6 +54,13 @@ static void add_time(cJSON *root, const ps_check_report *report) {
     cJSON *estimate = cJSON_AddObjectToObject(root, "time_estimate");
     ps_check_add_number(estimate, "prepare_seconds", report->prepare_seconds);
     ps_check_add_number(estimate, "frame_seconds", report->frame_seconds);
+    ps_check_add_number(estimate, "period_seconds", report->period_s);
+    for (int r = 0; r < PS_N_RESOURCES; r++) {
+        char key[32];
+        snprintf(key, sizeof key, "%s_seconds", ps_resource_name((ps_resource)r));
+        ps_check_add_number(estimate, key, report->busy_s[r]);
+    }
+    cJSON_AddStringToObject(estimate, "busiest", ps_resource_name(ps_usage_busiest(report->busy_s)));
 }
 
 static void add_memory(cJSON *root, const ps_check_report *report) {

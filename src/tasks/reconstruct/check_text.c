@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "core/usage.h"
 #include "tasks/reconstruct/check.h"
 
 static void print_fit(const ps_job *job) {
@@ -128,13 +129,27 @@ static void print_memory(const ps_check_report *report) {
     print_host(report);
 }
 
+/* What the run will be bound by, in the words in which it will say what it was bound by. */
+static void print_bound(const ps_check_report *report) {
+    double shares[PS_N_RESOURCES];
+    char text[PS_USAGE_TEXT];
+    for (int r = 0; r < PS_N_RESOURCES; r++) shares[r] = report->busy_s[r] / report->period_s;
+    ps_usage_verdict(shares, text, sizeof text);
+    ps_check_print_label("bound");
+    printf("%s; seconds a frame:", text);
+    for (int r = 0; r < PS_N_RESOURCES; r++)
+        if (report->busy_s[r] > 0) printf(" %s %.2g", ps_resource_name((ps_resource)r), report->busy_s[r]);
+    printf("%s\n", report->busy_s[PS_RESOURCE_OUTPUT] > 0 ? "" : "; writing could not be measured in the output's folder");
+}
+
 static void print_time(const ps_check_report *report) {
     if (report->frame_seconds <= 0) return;
     ps_check_print_label("time");
-    printf(
-        "about %.2g s to prepare an optics, %.2g s a frame on one rank like this machine; estimated from a sample, reading and writing not "
-        "counted\n",
-        report->prepare_seconds, report->frame_seconds);
+    printf("about %.2g s to prepare an optics, %.2g s to compute a frame, %.2g s from frame to frame with reading and writing, on one rank "
+           "like "
+           "this machine; estimated from samples\n",
+           report->prepare_seconds, report->frame_seconds, report->period_s);
+    print_bound(report);
 }
 
 void ps_reconstruct_print_check(const ps_check_report *report) {

@@ -4,7 +4,6 @@
 
 #include "cluster/stop.h"
 #include "cluster/watchdog.h"
-#include "hdf5/lock.h"
 #include "tasks/reconstruct/blame.h"
 #include "tasks/reconstruct/frame_solve.h"
 #include "tasks/reconstruct/odd_note.h"
@@ -21,9 +20,7 @@ static ps_code write_prepared(const ps_worker *w, const ps_prepared_system *prep
     for (int64_t i = 0; i < methods->n; i++)
         if (methods->items[i].method->n_scales > 0)
             PS_TRY(methods->items[i].method->read_scales(prepared->system, record.scales[i], error));
-    ps_hdf5_lock();
     ps_code code = ps_output_write_prepared(w->work->output, prepared->group, &record, error);
-    ps_hdf5_unlock();
     *write_failed = code != PS_OK && !ps_output_blames_frame(code);
     return code;
 }
@@ -59,36 +56,55 @@ static int64_t peak_memory_bytes(void) {
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : 0;
 }
 
-/* Solves and writes a reduced frame. *write_failed: the error is the output's, not the frame's. */
-static ps_code finish(ps_worker *w, ps_item *it, const ps_plan *plan, bool *write_failed, ps_error *error) {
-    const char *note = it->note;
+static void describe(const ps_worker *w, const ps_item *it, ps_writer_frame *to) {
+    to->seen = it->seen;
+    to->result.dose = it->dose;
+    to->result.n_excluded = it->n_excluded;
+    to->result.n_saturated = it->found.invalid.n_saturated;
+    to->result.n_negative = it->found.invalid.n_negative;
+    to->result.n_nonfinite = it->found.invalid.n_nonfinite;
+    to->result.n_missing = it->found.n_missing;
+    to->result.device = w->work->device;
+    to->result.peak_memory_bytes = peak_memory_bytes();
+    for (int s = 0; s < PS_N_STAGES; s++) to->result.seconds[s] += it->seconds[s];
+}
+
+/* Hands it to the writer, with its notes. */
+static ps_code hand_on(ps_worker *w, ps_item *it, ps_writer_frame *to, ps_error *error) {
     char both[PS_ODD_NOTE];
+    to->result.note = it->note ? it->note : w->work->note;
     if (it->note && w->work->note) {
         snprintf(both, sizeof both, "%s; %s", w->work->note, it->note);
-        note = both;
+        to->result.note = both;
     }
-    ps_frame_result result = {.dose = it->dose,
-                              .n_excluded = it->n_excluded,
-                              .n_saturated = it->found.invalid.n_saturated,
-                              .n_negative = it->found.invalid.n_negative,
-                              .n_nonfinite = it->found.invalid.n_nonfinite,
-                              .n_missing = it->found.n_missing,
-                              .device = w->work->device,
-                              .note = note ? note : w->work->note};
+    PS_TRY(ps_writer_finish(w->writer, to, error));
+    it->handed_on = true;
+    ps_item_forget(it);
+    return PS_OK;
+}
+
+/* Solves a reduced frame. *write_failed: the error is the output's, not the frame's. */
+static ps_code finish(ps_worker *w, ps_item *it, const ps_plan *plan, bool *write_failed, ps_error *error) {
+    ps_writer_frame *to;
     double n_data = (double)plan->desc.n_active * ((double)plan->desc.scan_rows * (double)plan->desc.scan_columns - 1);
-    ps_watchdog_beat("solve", (long)it->frame);
-    PS_TRY(ps_frame_solve(&w->results, it->counts, n_data, &result, error));
-    for (int s = 0; s < PS_N_STAGES; s++) result.seconds[s] += it->seconds[s];
-    result.peak_memory_bytes = peak_memory_bytes();
-    ps_watchdog_beat("write", (long)it->frame);
-    ps_hdf5_lock();
-    ps_code code = ps_output_write_seen(w->work->output, it->frame, &it->seen, error);
-    if (code == PS_OK) code = ps_output_write_frame(w->work->output, it->frame, &result, error);
-    ps_hdf5_unlock();
-    *write_failed = code != PS_OK && !ps_output_blames_frame(code);
-    PS_TRY(code);
-    w->summary->n_done++;
-    return ps_item_complete(w, it, error);
+    ps_code code = ps_writer_begin(w->writer, it->work_item, it->frame, &to, error);
+    if (code == PS_OK) {
+        ps_watchdog_beat("solve", (long)it->frame);
+        if (ps_stop_wanted()) /* it may have come while this waited for the writer */
+            code = PS_FAIL(error, PS_E_INTERRUPTED, "%s", ps_stop_reason());
+        else
+            code = ps_frame_solve(&w->work->job->methods, it->counts, n_data, to, error);
+        describe(w, it, to);
+        if (code == PS_OK)
+            code = hand_on(w, it, to, error);
+        else
+            ps_writer_leave(w->writer, to);
+    }
+    ps_error writing = {0};
+    *write_failed = code != PS_OK && ps_writer_check(w->writer, &writing) != PS_OK;
+    if (!*write_failed) return code;
+    *error = writing;
+    return writing.code;
 }
 
 ps_code ps_worker_compute(ps_worker *w, ps_item *const *items, int64_t n, ps_prepared_system *prepared, ps_error *error) {

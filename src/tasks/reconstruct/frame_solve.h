@@ -2,11 +2,10 @@
 #ifndef PS_TASKS_RECONSTRUCT_FRAME_SOLVE_H
 #define PS_TASKS_RECONSTRUCT_FRAME_SOLVE_H
 
-#include "method/method.h"
-#include "store/output.h"
+#include "tasks/reconstruct/writer.h"
 
-/* methods: filled; result refers to it until its next use. frame: reduced. n_data: see ps_method_solve. Sets the result's methods and data
- * norm, and adds to its seconds. */
-ps_code ps_frame_solve(const ps_method_results *methods, ps_frame *frame, double n_data, ps_frame_result *result, ps_error *error);
+/* frame: reduced. n_data: see ps_method_solve. Sends images to the writer, fills the numbers and the data norm of to->result, and adds to
+ * its seconds, waiting for the writer not counted. On an error some images were sent. */
+ps_code ps_frame_solve(const ps_method_set *methods, ps_frame *frame, double n_data, ps_writer_frame *to, ps_error *error);
 
 #endif

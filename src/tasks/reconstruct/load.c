@@ -20,7 +20,7 @@ static ps_code begin_loading(ps_worker *w, int64_t work_item, const uint8_t *odd
 ps_code ps_worker_read_ahead(ps_worker *w, ps_error *error) {
     int64_t remaining;
     bool suspect = false;
-    if (ps_worker_tries_suspects(w)) return PS_OK;
+    if (ps_worker_tries_suspects(w) || w->n_next > 0) return PS_OK;
     if (w->ahead < 0) {
         PS_TRY(ps_queue_remaining(w->work->queue, &remaining, error));
         if (remaining <= w->work->cluster->n_ranks) return PS_OK;
@@ -63,9 +63,12 @@ static ps_code note_invalid_values(const ps_worker *w, ps_item *it, const ps_pla
 
 /* Counts into the system. */
 static ps_code put_recording(ps_worker *w, ps_item *it, ps_prepared_system *prepared, ps_error *error) {
-    if (it->counts) ps_frame_destroy(it->counts);
-    it->counts = NULL;
-    PS_TRY(ps_frame_create(prepared->system, w->work->run->dtype, &it->counts, error));
+    bool is_taken = false;
+    if (it->is_loaded || (w->reads_packed && !it->odd)) PS_TRY(ps_item_put_packed(w, it, prepared, &is_taken, error));
+    if (is_taken) return PS_OK;
+    free(it->tally);
+    it->tally = NULL;
+    PS_TRY(ps_item_renew_counts(w, it, prepared, error));
     PS_TRY(begin_loading(w, it->work_item, it->odd, error));
     ps_code code = put_chunks(w, it, error);
     if (code != PS_OK) ps_loader_cancel(w->work->loader);
@@ -79,8 +82,8 @@ static ps_code put_recording(ps_worker *w, ps_item *it, ps_prepared_system *prep
 static ps_code look_at_patterns(ps_worker *w, ps_item *it, ps_error *error) {
     const ps_run_plan *run = w->work->run;
     ps_odd_patterns found;
-    PS_TRY(ps_odd_patterns_find(ps_loader_tally(w->work->loader), run->scan_rows * run->scan_columns, it->found.n_pixels, run->scan_columns,
-                                &found, error));
+    const ps_pattern_tally *tally = it->tally ? it->tally : ps_loader_tally(w->work->loader);
+    PS_TRY(ps_odd_patterns_find(tally, run->scan_rows * run->scan_columns, it->found.n_pixels, run->scan_columns, &found, error));
     it->looked = true;
     it->seen.n_empty = found.n_empty;
     it->seen.n_marked_patterns = found.n_marked;

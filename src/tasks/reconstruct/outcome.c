@@ -54,6 +54,9 @@ static ps_code work_through(ps_session *s, int64_t n_work_items, const int64_t *
                     .backend = s->backend,
                     .loader = s->loader,
                     .output = s->output,
+                    .n_unwritten = s->memory.n_unwritten,
+                    .n_images = s->memory.n_images,
+                    .images = s->images,
                     .queue = queue,
                     .attempts = s->attempts,
                     .suspects = suspects,
@@ -111,11 +114,13 @@ ps_code ps_session_work(ps_session *s, ps_error *error) {
     ps_work_summary summary = {0};
     outcome all = {0};
     bool stopped = false;
+    s->work_begin = ps_busy_read();
     ps_code code = work_through(s, s->n_work_items, s->work_items, s->queue, s->suspects, &summary, error);
     PS_TRY(share_suspects(s, code, &stopped, NULL));
     if (!stopped) PS_TRY(try_suspects(s, &code, &summary, code == PS_OK ? error : NULL));
     judge_losses(s, summary.lost, NULL);
     code = ps_cluster_agree(s->cluster, code, error);
     PS_TRY(count_outcome(s, &summary, &all, NULL));
+    PS_TRY(ps_session_tell_usage(s, NULL));
     return judge(s, &all, code, error);
 }

@@ -21,6 +21,13 @@ static ps_code open_backend(ps_session *s, ps_error *error) {
     return ps_run_memory_finish(s->job, &s->run, s->ops, &s->share, s->device.budget_bytes, &s->memory, error);
 }
 
+/* Once for the run: pinning memory takes time. */
+static ps_code make_images(ps_session *s, ps_error *error) {
+    s->images = calloc((size_t)s->memory.n_images, sizeof *s->images);
+    if (!s->images) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate the list of images");
+    return ps_backend_host_allocate(s->backend, s->memory.n_images, s->run.image_rows * s->run.image_columns, s->images, error);
+}
+
 /* Collective: what was measured when the output was made belongs to it. Whether there is one is rank 0's to say. */
 static ps_code recall_output(ps_session *s, ps_error *error) {
     int exists = s->resume && s->cluster->rank == 0 && access(s->job->output_file, F_OK) == 0;
@@ -43,5 +50,6 @@ ps_code ps_session_prepare(ps_session *s, ps_error *error) {
     PS_TRY(ps_memory_share_measure(s->cluster, &s->share, error));
     code = open_backend(s, error);
     if (code == PS_OK) code = open_loader(s, error);
+    if (code == PS_OK) code = make_images(s, error);
     return ps_cluster_agree(s->cluster, code, error);
 }

@@ -53,6 +53,8 @@ static void free_session(ps_session *s) {
     ps_queue_destroy(s->queue);
     ps_attempts_destroy(s->attempts);
     ps_loader_destroy(s->loader);
+    if (s->images) ps_backend_host_free(s->backend, s->memory.n_images, s->images);
+    free(s->images);
     if (s->backend) ps_backend_close(s->backend);
     for (int64_t g = 0; s->group_mean && g < s->run.n_groups; g++) free(s->group_mean[g]);
     free(s->group_mean);
@@ -70,8 +72,12 @@ static void free_session(ps_session *s) {
  * say. */
 static ps_code reconstruct(const ps_cluster *cluster, const ps_job *job, const ps_run_options *options, bool fitted, char *found,
                            ps_error *error) {
-    ps_session s = {
-        .cluster = cluster, .job = job, .resume = options->resume, .overwrite = options->overwrite, .retry_failed = options->retry_failed};
+    ps_session s = {.cluster = cluster,
+                    .job = job,
+                    .resume = options->resume,
+                    .overwrite = options->overwrite,
+                    .retry_failed = options->retry_failed,
+                    .begin = ps_busy_read()};
     ps_code code = ps_session_prepare(&s, error);
     ps_error closing = {0};
     if (code != PS_OK) goto done;

@@ -4,6 +4,7 @@
 
 #include "cluster/memory_bounds.h"
 #include "cluster/queue.h"
+#include "core/busy.h"
 #include "plan/file_checks.h"
 #include "plan/memory.h"
 #include "store/provenance.h"
@@ -14,7 +15,8 @@ typedef struct {
     const ps_cluster *cluster;
     const ps_job *job;
     bool resume, overwrite, retry_failed;
-    ps_measured *measured; /* of the output that is gone on with; NULL: a new one */
+    ps_busy_times begin, work_begin; /* of the task, and of the work on frames */
+    ps_measured *measured;           /* of the output that is gone on with; NULL: a new one */
     ps_run_plan run;
     ps_file_checks checks;
     ps_loader_shape shape;
@@ -25,6 +27,7 @@ typedef struct {
     ps_device_info device;
     ps_memory_share share; /* of the host */
     ps_run_memory memory;
+    float **images; /* [memory.n_images] host memory of the backend for images on their way to the output */
     ps_notes notes;
     uint8_t *states;      /* [n_frames] what the output says */
     int64_t n_work_items; /* frames to do that are no suspects */
@@ -45,5 +48,7 @@ ps_code ps_session_open_output(ps_session *s, ps_error *error);
 int64_t ps_session_list_work_items(const ps_session *s, bool suspects, int64_t *work_items);
 /* outcome.c. Collective: does it, and says what came of it. */
 ps_code ps_session_work(ps_session *s, ps_error *error);
+/* usage.c. Collective, at the end of the work: what bounded the run, to the log and the output. */
+ps_code ps_session_tell_usage(const ps_session *s, ps_error *error);
 
 #endif

@@ -21,6 +21,9 @@ typedef struct {
     ps_backend *backend;
     ps_loader *loader;
     ps_output *output;
+    int64_t n_unwritten; /* frames that are solved and not written at a time, at most */
+    int64_t n_images;
+    float **images; /* [n_images] memory of the backend's for images on their way to the output */
     ps_queue *queue;
     ps_attempts *attempts;
     uint8_t *suspects; /* [frames] set for those that turn out to be suspects and are left for later; NULL: places are suspects, which

@@ -24,11 +24,17 @@ static bool has_object(const char *path, const char *group, const char *name) {
 
 /* The first of the frame's files that is there; malloc'd; NULL: none. */
 static char *find_any(const ps_simulate_paths *paths) {
-    char *data = ps_master_data_path(paths->master, 1), *found = NULL;
-    const char *const names[] = {paths->master, data ? data : paths->master, paths->truth, paths->optics};
+    char *found = NULL;
+    const char *const names[] = {paths->master, paths->truth, paths->optics};
     for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++)
         if (access(names[i], F_OK) == 0) found = strdup(names[i]);
-    free(data);
+    for (int64_t number = 1; number <= paths->n_data && !found; number++) {
+        char *data = ps_master_data_path(paths->master, number);
+        if (data && access(data, F_OK) == 0)
+            found = data;
+        else
+            free(data);
+    }
     return found;
 }
 

@@ -230,6 +230,29 @@ done:
 
 /* ---- names ---- */
 
+static bool links_data(const char *path, int64_t number) {
+    hid_t file = H5I_INVALID_HID;
+    char name[40];
+    snprintf(name, sizeof name, "entry/data/data_%06" PRId64, number);
+    if (access(path, R_OK) != 0 || ps_h5_open_read(path, &file, NULL) != PS_OK) return false;
+    bool found = H5Lexists(file, "entry", H5P_DEFAULT) > 0 && H5Lexists(file, "entry/data", H5P_DEFAULT) > 0 &&
+                 H5Lexists(file, name, H5P_DEFAULT) > 0;
+    H5Fclose(file);
+    return found;
+}
+
+/* Whether data file `number` is of the recording that is replaced: its master, or what a killed run left of that, links to it. */
+static bool is_of_old(const char *master, int64_t number) {
+    enum { MOST_LEFT = 9 };
+    bool found = links_data(master, number);
+    for (int k = 1; k <= MOST_LEFT && !found; k++) {
+        char *left = ps_text_format("%s.previous-%d", master, k);
+        found = left && links_data(left, number);
+        free(left);
+    }
+    return found;
+}
+
 /* All files of the recording but the master: companions, data files, then those of an earlier, longer recording. */
 static ps_code list_files(const ps_master_writer *writer, ps_name_list *files, int64_t *n_new, ps_error *error) {
     for (int i = 0; i < 2; i++)
@@ -237,7 +260,7 @@ static ps_code list_files(const ps_master_writer *writer, ps_name_list *files, i
     *n_new = files->n + n_files(writer);
     for (int64_t number = 1;; number++) {
         char *path = ps_master_data_path(writer->spec.master_path, number);
-        bool wanted = path && (number <= n_files(writer) || access(path, F_OK) == 0);
+        bool wanted = path && (number <= n_files(writer) || (access(path, F_OK) == 0 && is_of_old(writer->spec.master_path, number)));
         bool failed = !path || (wanted && ps_name_list_add(files, path) != PS_OK);
         free(path);
         if (failed) goto failed;

@@ -30,7 +30,8 @@ static char *master_of(const ps_job_simulate *job, int64_t frame) {
 
 ps_code ps_simulate_paths_of(const ps_job_simulate *job, int64_t frame, ps_simulate_paths *paths, ps_error *error) {
     ps_code code = PS_OK;
-    *paths = (ps_simulate_paths){.master = master_of(job, frame)};
+    int64_t n_positions = job->scan_rows * job->scan_columns, per_file = job->frames_per_file > 0 ? job->frames_per_file : n_positions;
+    *paths = (ps_simulate_paths){.master = master_of(job, frame), .n_data = (n_positions + per_file - 1) / per_file};
     PS_GO_ALLOC(error, paths->master);
     int stem = (int)(strlen(paths->master) - strlen("_master.h5"));
     paths->truth = ps_text_format("%.*s_truth.h5", stem, paths->master);

@@ -8,6 +8,7 @@
 /* Where one frame goes; owned. Data files lie beside the master (master_writer.h). */
 typedef struct {
     char *master, *truth, *optics, *directory;
+    int64_t n_data; /* data files */
 } ps_simulate_paths;
 
 ps_code ps_simulate_paths_of(const ps_job_simulate *job, int64_t frame, ps_simulate_paths *paths, ps_error *error);
