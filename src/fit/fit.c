@@ -165,6 +165,18 @@ static void note_correlations(fit *f) {
         }
 }
 
+/* A false maximum explains much, but not what a weak phase object and the noise of the counts leave. */
+static void note_left(fit *f) {
+    static const double most_left = 0.15;
+    double power = f->spread->power[1], counted = f->data->noise_power * (double)f->data->n_frequencies;
+    double signal = power - counted * (1.0 - 1.0 / (double)f->data->n_pixels), part = f->result->after * power / signal;
+    if (signal <= 0.0 || part >= 1.0 - most_left) return;
+    note(f->result,
+         "%.0f %% of what stands out of the counts' noise is explained: the rest is other noise, strong scattering, or these "
+         "optics are far from the true ones, as with a large defocus and no start",
+         100.0 * part);
+}
+
 static ps_code describe(fit *f, ps_error *error) {
     ps_fit_result *r = f->result;
     ps_optics twin;
@@ -174,6 +186,7 @@ static ps_code describe(fit *f, ps_error *error) {
     PS_TRY(ps_fit_spread_try(f->spread, 1, 1, &trial, &r->twin, error));
     r->parameters = f->problem.parameters;
     if (r->parameters.n > 0) PS_TRY(ps_fit_find_curvature(&f->problem, r->values, f->signal, &r->curvature, error));
+    note_left(f);
     note_weak(f);
     note_bounds(f);
     note_correlations(f);

@@ -94,6 +94,18 @@ def the_optics_can_be_used(folder):
     says(text, "told by the values or bounds that are given")
 
 
+def optics_far_from_the_truth_are_said(folder):
+    """A defocus far beyond what is searched ends at a false maximum, which leaves what the true optics explain."""
+    truth = {**KNOWN, "scan_step_A": [1.2, 1.2], "voltage_V": 300000, "semiangle_mrad": 20, "detector_pitch_mrad": [2.0, 2.0],
+             "detector_center_px": [13.3, 12.6], "rotation_deg": 30}
+    known = {name: truth[name] for name in KNOWN}
+    for defocus, is_far in ((-2000, True), (-150, False)):
+        simulate(folder, {**truth, "aberrations": {"C10_A": defocus}}, scan_shape=[48, 48], frames=1, dose_per_position=3000)
+        text, optics = fit(folder, optics=known)
+        check((abs(term(optics, 1, 0) - defocus) > 100) == is_far, f"C10 {term(optics, 1, 0)}, made with {defocus}")
+        check(("of what stands out of the counts' noise is explained" in text) == is_far, text)
+
+
 def ranks_agree(folder):
     simulate(folder)
     one = fit(folder)[1]
@@ -242,7 +254,7 @@ def files_are_kept(folder):
     check(json.loads(folder.call("check", extra=["--json"]))["fits"] == [1], "check --json")
 
 
-sys.exit(main([it_finds_what_made_the_counts, the_optics_can_be_used, ranks_agree, another_geometry_is_found_too,
+sys.exit(main([it_finds_what_made_the_counts, the_optics_can_be_used, optics_far_from_the_truth_are_said, ranks_agree, another_geometry_is_found_too,
                the_twin_follows_the_users_word, named_quantities_are_fitted_alone, noise_is_refused,
                a_reconstruction_fits_its_optics_first, wrong_optics_are_noticed, every_frame_is_followed,
                files_are_kept]))
