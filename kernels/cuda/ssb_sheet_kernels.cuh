@@ -154,7 +154,16 @@ struct pair_sink {
     }
 };
 
-static __global__ void __launch_bounds__(PS_FFT_THREADS, BLOCKS)
+/* Resident on a multiprocessor, as many as registers allow without spills. */
+constexpr int column_blocks() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+    return 1;
+#else
+    return BLOCKS;
+#endif
+}
+
+static __global__ void __launch_bounds__(PS_FFT_THREADS, (column_blocks()))
     column_kernel(const __grid_constant__ ps_cuda_geometry g, const __grid_constant__ sheet_arguments args) {
     extern __shared__ __align__(16) unsigned char ps_shared[];
     float2 *exchange = (float2 *)ps_shared, *own = exchange + threadIdx.x;

@@ -143,7 +143,7 @@ static __global__ void __launch_bounds__(32 * MOST_WARPS) unpack_kernel(const __
 }
 
 /* raw: [n_positions of the batch, pattern] bytes */
-static __global__ void __launch_bounds__(32 * BYTES_WARPS)
+static __global__ void __launch_bounds__(32 * BYTES_WARPS, 8)
     bytes_kernel(const __grid_constant__ unpack_arguments a, int64_t batch_first, int64_t n_batch, uint8_t *raw) {
     int64_t task = (int64_t)blockIdx.x * BYTES_WARPS + threadIdx.x / 32, in_batch = task / a.shape.n_blocks, local = batch_first + in_batch;
     if (in_batch >= n_batch) return;
