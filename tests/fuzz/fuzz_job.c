@@ -26,6 +26,9 @@ ps_code ps_system_solve(ps_frame *frame, ps_methods method, int64_t n_strengths,
 ps_code ps_frame_ssb(ps_frame *frame, ps_ssb_estimator estimator, float *phase_f32, double *phase_f64, double *loss, ps_error *error) {
     abort();
 }
+int64_t ps_frame_image_pixels(const ps_frame *frame) {
+    abort();
+}
 ps_code ps_frame_right_side_image(ps_frame *frame, float *image_f32, double *image_f64, ps_error *error) {
     abort();
 }

@@ -13,7 +13,7 @@ work=${PS_FUZZ_DIR:-$root/build-fuzz}
 mkdir -p "$work"
 src=$root/src
 formats=$src/input/formats
-core="$src/core/assert.c $src/core/error.c $src/core/types.c $root/kernels/aberrations.c"
+core="$src/core/assert.c $src/core/busy.c $src/core/log.c $src/core/error.c $src/core/types.c $root/kernels/aberrations.c"
 json="$src/core/json.c $src/core/text.c $src/core/utf8.c $src/core/regular.c"
 
 sources() {
@@ -23,9 +23,9 @@ sources() {
     npy) echo "$formats/npy_header.c $src/core/file_read.c $src/core/regular.c" ;;
     mib) echo "$formats/mib_header.c" ;;
     empad) echo "$formats/empad_xml.c $formats/xml.c" ;;
-    reader | names) echo "$src/hdf5/*.c $formats/*.c $src/input/adapters/*.c $(find "$src/input" -maxdepth 1 -name '*.c' ! -name loader.c | tr '\n' ' ') $src/optics/optics.c $src/core/text.c $src/core/file_read.c $src/core/byte_order.c $src/core/regular.c" ;;
+    reader | names) echo "$src/hdf5/*.c $formats/*.c $src/input/adapters/*.c $(find "$src/input" -maxdepth 1 -name '*.c' ! -name loader.c ! -name 'packed*.c' | tr '\n' ' ') $src/optics/optics.c $src/core/text.c $src/core/file_read.c $src/core/byte_order.c $src/core/regular.c" ;;
     hdf5_index) echo "$src/hdf5/index.c $src/core/file_read.c $src/core/regular.c" ;;
-    job) echo "$src/job/*.c $src/tasks/*/entry.c $src/method/*.c $root/kernels/backend_names.c $src/optics/optics.c $src/optics/optics_json.c $src/optics/quantem_fit.c $json" ;;
+    job) echo "$src/job/*.c $src/tasks/*/entry.c $src/method/*.c $src/fit/parameters.c $root/kernels/backend_names.c $src/optics/optics.c $src/optics/optics_json.c $src/optics/quantem_fit.c $json" ;;
     optics) echo "$src/optics/optics.c $src/optics/optics_json.c $src/optics/quantem_fit.c $src/optics/warnings.c $src/optics/plan.c $json" ;;
     fingerprint) echo "$src/store/fingerprint.c" ;;
     *) echo "run.sh: no target '$1'; there are $all" >&2; return 1 ;;

@@ -64,14 +64,11 @@ static ps_code look(const ps_fit_source *source, int64_t group, int64_t frame, c
     return code;
 }
 
-ps_code ps_fit_look_at_optics(const ps_fit_source *source, int64_t group, int64_t most_bytes, char text[PS_BESIDE_TEXT], ps_error *error) {
+ps_code ps_fit_look_at_optics(const ps_fit_source *source, int64_t group, char text[PS_BESIDE_TEXT], ps_error *error) {
     const ps_run_plan *run = source->run;
-    double bytes = (double)(run->scan_rows * run->scan_columns) * (double)(run->detector_rows * run->detector_columns) *
-                   (double)ps_dtype_bytes(run->dtype);
     int64_t frame;
     ps_error reason = {0};
     text[0] = '\0';
-    if (most_bytes > 0 && bytes > (double)most_bytes) return PS_OK;
     if (ps_fit_choose_frame(run, group, 0, &frame, &reason) != PS_OK) return PS_OK;
     ps_code code = look(source, group, frame, text, &reason);
     if (code == PS_E_INTERRUPTED) return PS_FAIL(error, code, "%s", reason.text);

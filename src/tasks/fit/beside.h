@@ -6,9 +6,9 @@
 
 enum { PS_BESIDE_TEXT = 320 };
 
-/* Rank-local. Reads the group's first usable recording, where all its counts take at most most_bytes (0: whatever they take). text: what a
+/* Rank-local. Reads the group's first usable recording. text: what a
  * user should be told ("C10 looks 50 A off ..."); "": nothing looks wrong, or the data do not tell. Data that cannot be read or held
  * against optics are no error here: whoever needs them says so. PS_E_INTERRUPTED when a stop is wanted. */
-ps_code ps_fit_look_at_optics(const ps_fit_source *source, int64_t group, int64_t most_bytes, char text[PS_BESIDE_TEXT], ps_error *error);
+ps_code ps_fit_look_at_optics(const ps_fit_source *source, int64_t group, char text[PS_BESIDE_TEXT], ps_error *error);
 
 #endif

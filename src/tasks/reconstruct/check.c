@@ -50,7 +50,7 @@ static ps_code look_at_optics(ps_check_report *report, ps_error *error) {
     PS_GO(ps_loader_create(&shape, own->memory.ring_bytes, &source.loader, error));
     for (int64_t g = 0; g < report->run.n_groups; g++) {
         char text[PS_BESIDE_TEXT];
-        PS_GO(ps_fit_look_at_optics(&source, g, 0, text, error));
+        PS_GO(ps_fit_look_at_optics(&source, g, text, error));
         if (text[0]) PS_GO(ps_run_plan_add_warning(&report->run, error, "%s: %s", ps_run_plan_group_name(&report->run.groups[g]), text));
     }
 done:

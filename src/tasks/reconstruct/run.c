@@ -2,12 +2,9 @@
 
 #include <stdlib.h>
 
-#include "cluster/wait_ranks.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "kernels/trials.h"
 #include "plan/first_patterns.h"
-#include "tasks/fit/beside.h"
 #include "tasks/reconstruct/fitted.h"
 #include "tasks/reconstruct/session.h"
 
@@ -33,22 +30,6 @@ static void say_plan(const ps_session *s) {
            (long long)s->memory.backend.frames_per_batch, s->memory.backend.frames_per_batch == 1 ? "" : "s");
 }
 
-/* Collective. Groups are shared out; a large recording is not read once more for this, nor is a small budget stretched, nor
- * are trials made the plain way, which takes seconds. */
-static ps_code look_at_optics(ps_session *s, ps_error *error) {
-    enum { MOST_GROUPS = 8, MOST_BYTES = 256 << 20, LEAST_BUDGET_GIB = 1 };
-    const ps_fit_source source = {.job = s->job, .run = &s->run, .backend = s->backend, .loader = s->loader};
-    ps_code code = PS_OK;
-    bool is_quick = s->ops->trials && s->ops->trials != &ps_trials_reference;
-    bool wanted = is_quick && !s->measured && !(s->job->memory_budget_GiB > 0.0 && s->job->memory_budget_GiB < LEAST_BUDGET_GIB);
-    for (int64_t g = s->cluster->rank; code == PS_OK && wanted && g < s->run.n_groups && g < MOST_GROUPS; g += s->cluster->n_ranks) {
-        char text[PS_BESIDE_TEXT];
-        code = ps_fit_look_at_optics(&source, g, MOST_BYTES, text, error);
-        if (code == PS_OK && text[0]) ps_log(PS_LOG_WARNING, "%s: %s", ps_run_plan_group_name(&s->run.groups[g]), text);
-    }
-    return ps_wait_for_ranks(s->cluster, code, "optics", error);
-}
-
 static void free_session(ps_session *s) {
     ps_queue_destroy(s->queue);
     ps_attempts_destroy(s->attempts);
@@ -68,10 +49,8 @@ static void free_session(ps_session *s) {
     ps_measured_free(s->measured);
 }
 
-/* fitted: the optics were, and are not doubted; the same on all ranks. found: how, on rank 0 alone; malloc'd, taken over; NULL: nothing to
- * say. */
-static ps_code reconstruct(const ps_cluster *cluster, const ps_job *job, const ps_run_options *options, bool fitted, char *found,
-                           ps_error *error) {
+/* found: how the optics were fitted, on rank 0 alone; malloc'd, taken over; NULL: nothing to say. */
+static ps_code reconstruct(const ps_cluster *cluster, const ps_job *job, const ps_run_options *options, char *found, ps_error *error) {
     ps_session s = {.cluster = cluster,
                     .job = job,
                     .resume = options->resume,
@@ -88,7 +67,6 @@ static ps_code reconstruct(const ps_cluster *cluster, const ps_job *job, const p
     found = NULL;
     PS_GO(ps_session_open_output(&s, error));
     say_plan(&s);
-    if (!fitted) PS_GO(look_at_optics(&s, error));
     PS_GO(ps_queue_create(cluster, s.n_work_items, &s.queue, error));
     PS_GO(ps_attempts_create(cluster, s.output, s.run.series.n_items, &s.attempts, error));
     code = ps_session_work(&s, error);
@@ -106,10 +84,10 @@ ps_code ps_reconstruct(const ps_cluster *cluster, const ps_job *job, const ps_ru
     ps_job fitted;
     cJSON *optics = NULL;
     char *found = NULL;
-    if (!job->optics.fit) return reconstruct(cluster, job, options, false, NULL, error);
+    if (!job->optics.fit) return reconstruct(cluster, job, options, NULL, error);
     ps_code code = ps_reconstruct_fit(cluster, job, options, &fitted, &optics, &found, error);
     if (code == PS_OK)
-        code = reconstruct(cluster, &fitted, options, true, found, error);
+        code = reconstruct(cluster, &fitted, options, found, error);
     else
         free(found);
     cJSON_Delete(optics);
