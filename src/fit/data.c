@@ -39,18 +39,20 @@ static int compare_candidates(const void *a, const void *b) {
 static ps_code rank_frequencies(ps_frame *frame, const ps_plan *plan, double noise_power, candidate *candidates, int64_t *n,
                                 ps_error *error) {
     const ps_system_desc *desc = &plan->desc;
-    double right_side[2 * PS_MAX_ALIASES];
+    double *power = malloc((size_t)desc->n_frequencies * sizeof *power);
+    if (!power)
+        return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the power of %lld frequencies", (long long)desc->n_frequencies);
+    ps_code code = ps_frame_get_data_norms(frame, power, error);
     *n = 0;
-    for (int64_t i = 1; i < desc->n_frequencies; i++) {
+    for (int64_t i = 1; code == PS_OK && i < desc->n_frequencies; i++) {
         const ps_frequency *f = &desc->frequencies[i];
-        double power;
         if (f->n_aliases != 1 || f->multiplicity != 2) continue;
-        PS_TRY(ps_frame_get_right_side(frame, PS_METHOD_MF, i, right_side, &power, error));
         double q = hypot(desc->q_row[f->first_alias], desc->q_column[f->first_alias]);
-        if (power > noise_power) candidates[(*n)++] = (candidate){(power - noise_power) * q, power, i};
+        if (power[i] > noise_power) candidates[(*n)++] = (candidate){(power[i] - noise_power) * q, power[i], i};
     }
+    free(power);
     qsort(candidates, (size_t)*n, sizeof *candidates, compare_candidates);
-    return PS_OK;
+    return code;
 }
 
 static ps_code fill(ps_frame *frame, const ps_plan *plan, const candidate *candidates, ps_fit_data *data, ps_error *error) {

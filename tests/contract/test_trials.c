@@ -115,6 +115,51 @@ static void several_spectra_are_those_of_one_call_each(void **state) {
     end(&s);
 }
 
+static void several_data_norms_are_those_of_one_call_each(void **state) {
+    trial t;
+    trial_begin(state, &problem_sizes[PROBLEM_USUAL], 52, &t);
+    const ps_system_desc *d = &t.p.plan.desc;
+    ps_frame *frame = problem_frame(&t.run, PS_U16, t.p.counts);
+    ps_error e = {0};
+    double right_side[4 * PS_MAX_ALIASES], one, dose = problem_dose(&t.run, frame);
+    double *all = malloc((size_t)d->n_frequencies * sizeof *all), *plain = malloc((size_t)d->n_frequencies * sizeof *plain);
+    problem_require_refused(ps_frame_get_data_norms(frame, all, &e), &e, PS_E_ARGUMENT, "not reduced");
+    REQUIRE_OK(ps_system_prepare(t.run.system, &error));
+    REQUIRE_OK(ps_frame_reduce(&frame, 1, &dose, &error));
+    REQUIRE_OK(ps_frame_get_data_norms(frame, all, &error));
+    ps_backend_ops bare = *frame->ops;
+    const ps_backend_ops *kept = frame->ops;
+    bare.get_data_norms = NULL;
+    frame->ops = &bare;
+    REQUIRE_OK(ps_frame_get_data_norms(frame, plain, &error));
+    frame->ops = kept;
+    assert_true(all[0] == 0.0 && plain[0] == 0.0);
+    for (int64_t i = 1; i < d->n_frequencies; i++) {
+        REQUIRE_OK(ps_frame_get_right_side(frame, PS_METHOD_PHASE, i, right_side, &one, &error));
+        assert_true(one > 0.0 && all[i] == one && plain[i] == one);
+    }
+    problem_require_refused(ps_frame_get_data_norms(frame, NULL, &e), &e, PS_E_ARGUMENT, "data_norms is NULL");
+    problem_require_refused(ps_frame_get_data_norms(NULL, all, &e), &e, PS_E_ARGUMENT, "frame is NULL");
+    free(all);
+    free(plain);
+    ps_frame_destroy(frame);
+    trial_end(&t);
+}
+
+/* Spectra that a reduction left behind are those that are formed anew. */
+static void spectra_after_a_reduction_are_the_same(void **state) {
+    setting s;
+    begin(state, PROBLEM_USUAL, &s);
+    int64_t n = 2 * s.t.p.plan.desc.n_active * N_FREQUENCIES;
+    double *again = malloc((size_t)n * sizeof *again);
+    REQUIRE_OK(ps_system_prepare(s.t.run.system, &error));
+    REQUIRE_OK(ps_frame_reduce(&s.frame, 1, &s.dose, &error));
+    REQUIRE_OK(ps_frame_get_spectra(s.frame, N_FREQUENCIES, s.frequencies, s.dose, again, &error));
+    assert_memory_equal(again, s.spectra, (size_t)n * sizeof *again);
+    free(again);
+    end(&s);
+}
+
 /* One at a time, all at once, backwards, and on one thread: the same bits. */
 static void a_value_depends_on_its_trial_alone(void **state) {
     static const int sizes[] = {PROBLEM_USUAL, PROBLEM_NO_UPSAMPLING, PROBLEM_MANY_PIXELS};
@@ -263,6 +308,8 @@ static void bad_arguments_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(several_spectra_are_those_of_one_call_each),
+        cmocka_unit_test(several_data_norms_are_those_of_one_call_each),
+        cmocka_unit_test(spectra_after_a_reduction_are_the_same),
         cmocka_unit_test(a_value_depends_on_its_trial_alone),
         cmocka_unit_test(a_trials_own_transfer_is_explained),
         cmocka_unit_test(dark_pixels_say_nothing),
