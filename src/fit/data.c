@@ -154,9 +154,12 @@ ps_code ps_fit_data_share(const ps_cluster *cluster, ps_fit_data *data, ps_error
 
 /* ---- bands ---- */
 
-/* Every stride-th pixel; rows are shifted against each other so that no column of the detector is left out. */
+/* One pixel in `stride`, scattered: a lattice of them would make other defoci look alike. */
 static bool is_kept(const ps_fit_data *data, int64_t pixel, int64_t stride) {
-    return (data->row[pixel] * 7 + data->column[pixel]) % stride == 0;
+    uint32_t mixed = (uint32_t)data->row[pixel] * 0x9e3779b1u ^ (uint32_t)data->column[pixel] * 0x85ebca77u;
+    mixed = (mixed ^ mixed >> 15) * 0x2c1b3c6du;
+    mixed = (mixed ^ mixed >> 12) * 0x297a2d39u;
+    return stride == 1 || (mixed ^ mixed >> 15) % (uint32_t)stride == 0;
 }
 
 typedef struct {

@@ -29,7 +29,7 @@ ps_code ps_fit_data_take(ps_frame *frame, const ps_plan *plan, double dose, int6
 ps_code ps_fit_data_share(const ps_cluster *cluster, ps_fit_data *data, ps_error *error);
 void ps_fit_data_free(ps_fit_data *data);
 
-/* A band of its first n_frequencies, of at most `most_pixels` of its pixels (evenly spread; 0: all), with each frequency's aliases q + m/s
+/* A band of its first n_frequencies, of `most_pixels` of its pixels (about; scattered; 0: all), with each frequency's aliases q + m/s
  * of the upsampling inside the aperture's reach of `optics` (1: q alone). */
 ps_code ps_fit_data_band(const ps_fit_data *data, ps_backend *backend, const ps_optics *optics, int64_t upsampling, int64_t n_frequencies,
                          int64_t most_pixels, double strength, ps_band **band, double *power, ps_error *error);

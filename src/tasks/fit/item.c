@@ -9,7 +9,7 @@
 #include "core/log.h"
 #include "tasks/reconstruct/blame.h"
 
-enum { COARSE = 0, WHOLE = 1, COARSE_FREQUENCIES = 60, COARSE_PIXELS = 1000 };
+enum { COARSE_FREQUENCIES = 60, COARSE_PIXELS = 1000, THIN_PIXELS = 128 };
 
 void ps_fit_pictures_free(ps_fit_pictures *pictures) {
     free(pictures->before);
@@ -85,13 +85,16 @@ static void choose_twin(const ps_job_fit *fit, const ps_fit_options *options, co
 
 static ps_code make_bands(const ps_fit_data *data, const ps_job_fit *fit, const ps_optics *start, ps_backend *backend,
                           ps_fit_spread *spread, ps_error *error) {
+    static const int64_t pixels[PS_FIT_MOST_BANDS] = {[PS_FIT_COARSE] = COARSE_PIXELS, [PS_FIT_THIN] = THIN_PIXELS};
     int64_t coarse = data->n_frequencies < COARSE_FREQUENCIES ? data->n_frequencies : COARSE_FREQUENCIES;
-    spread->n_frequencies[COARSE] = coarse;
-    spread->n_frequencies[WHOLE] = data->n_frequencies;
-    PS_TRY(ps_fit_data_band(data, backend, start, 1, coarse, COARSE_PIXELS, fit->strength, &spread->bands[COARSE], &spread->power[COARSE],
-                            error));
-    return ps_fit_data_band(data, backend, start, fit->upsampling, data->n_frequencies, 0, fit->strength, &spread->bands[WHOLE],
-                            &spread->power[WHOLE], error);
+    for (int i = 0; i < PS_FIT_MOST_BANDS; i++) {
+        if (i == PS_FIT_THIN && data->n_pixels < 2 * THIN_PIXELS) continue;
+        bool is_whole = i == PS_FIT_WHOLE;
+        spread->n_frequencies[i] = is_whole ? data->n_frequencies : coarse;
+        PS_TRY(ps_fit_data_band(data, backend, start, is_whole ? fit->upsampling : 1, spread->n_frequencies[i], pixels[i], fit->strength,
+                                &spread->bands[i], &spread->power[i], error));
+    }
+    return PS_OK;
 }
 
 /* How far pixels may come into the aperture while the fit moves it. */
