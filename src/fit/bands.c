@@ -1,0 +1,24 @@
+#include "fit/bands.h"
+
+enum { COARSE_FREQUENCIES = 60, COARSE_PIXELS = 1000, THIN_PIXELS = 128 };
+
+ps_code ps_fit_bands_make(const ps_fit_data *data, ps_backend *backend, const ps_optics *optics, int64_t upsampling, double strength,
+                          ps_fit_spread *spread, ps_error *error) {
+    static const int64_t pixels[PS_FIT_MOST_BANDS] = {[PS_FIT_COARSE] = COARSE_PIXELS, [PS_FIT_THIN] = THIN_PIXELS};
+    int64_t coarse = data->n_frequencies < COARSE_FREQUENCIES ? data->n_frequencies : COARSE_FREQUENCIES;
+    for (int i = 0; i < PS_FIT_MOST_BANDS; i++) {
+        if (i == PS_FIT_THIN && data->n_pixels < 2 * THIN_PIXELS) continue;
+        bool is_whole = i == PS_FIT_WHOLE;
+        spread->n_frequencies[i] = is_whole ? data->n_frequencies : coarse;
+        PS_TRY(ps_fit_data_band(data, backend, optics, is_whole ? upsampling : 1, spread->n_frequencies[i], pixels[i], strength,
+                                &spread->bands[i], &spread->power[i], error));
+    }
+    return PS_OK;
+}
+
+void ps_fit_bands_free(ps_fit_spread *spread) {
+    for (int i = 0; i < PS_FIT_MOST_BANDS; i++) {
+        ps_band_destroy(spread->bands[i]);
+        spread->bands[i] = NULL;
+    }
+}
