@@ -42,11 +42,16 @@ static bool is_single(const cuda_band *band) {
     return band->most_aliases == 1;
 }
 
-static size_t bytes_of_trial(const cuda_band *band) {
-    int64_t n = band->n_frequencies;
-    size_t sums = is_single(band) ? (size_t)(n * band->d.n_chunks) * sizeof(double3)
-                                  : (size_t)(band->first_entry[n] + band->first_alias[n]) * sizeof(double2);
+/* n_entries of the matrices, n_aliases in all; where each frequency has one alias both are the number of frequencies. */
+static size_t bytes_of_trial(bool is_single, int64_t n_chunks, int64_t n_entries, int64_t n_aliases) {
+    size_t sums = is_single ? (size_t)(n_aliases * n_chunks) * sizeof(double3) : (size_t)(n_entries + n_aliases) * sizeof(double2);
     return sums + sizeof(ps_cuda_trial) + sizeof(double);
+}
+
+/* Trials at a time. */
+static int64_t batch_of(size_t bytes) {
+    int64_t batch = (int64_t)(sums_bytes_most / bytes);
+    return batch < 1 ? 1 : batch > most_trials ? most_trials : batch;
 }
 
 static void carve(cuda_band *band, ps_cuda_arena *arena) {
@@ -82,8 +87,7 @@ static ps_code count(const ps_band_desc *desc, cuda_band *band, ps_error *error)
         band->first_entry[i + 1] = band->first_entry[i] + aliases * aliases;
         if (aliases > band->most_aliases) band->most_aliases = aliases;
     }
-    int64_t batch = (int64_t)(sums_bytes_most / bytes_of_trial(band));
-    band->batch = batch < 1 ? 1 : batch > most_trials ? most_trials : batch;
+    band->batch = batch_of(bytes_of_trial(is_single(band), band->d.n_chunks, band->first_entry[n], band->first_alias[n]));
     band->h_trials = (ps_cuda_trial *)malloc((size_t)band->batch * sizeof *band->h_trials);
     return band->h_trials ? PS_OK : PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for trial optics");
 }
@@ -196,4 +200,14 @@ static ps_code explain(ps_band *handle, int64_t n_frequencies, int64_t n_trials,
     return code;
 }
 
-extern "C" const ps_trial_ops ps_trials_cuda = {create, destroy, explain};
+/* Fewer aliases may leave room for another trial at a time, but never for more than the most. */
+static size_t bytes(int64_t n_pixels, int64_t n_frequencies, int64_t n_aliases) {
+    enum { ARRAYS = 10, ALIGNMENT = 256 };
+    int64_t all = n_frequencies * n_aliases;
+    size_t trial = bytes_of_trial(n_aliases == 1, ps_cuda_blocks(n_pixels, PS_TRIAL_CHUNK), all * n_aliases, all);
+    size_t all_trials = (size_t)most_trials * trial, trials = all_trials < sums_bytes_most ? all_trials : sums_bytes_most;
+    return (size_t)n_pixels * sizeof(int2) + (size_t)(n_frequencies * n_pixels) * sizeof(float2) + (size_t)all * 2 * sizeof(double) +
+           (size_t)(n_frequencies + 1) * 2 * sizeof(int64_t) + (trials > trial ? trials : trial) + ARRAYS * ALIGNMENT;
+}
+
+extern "C" const ps_trial_ops ps_trials_cuda = {create, destroy, explain, bytes};

@@ -13,6 +13,7 @@
 
 #include "contract/compare.h"
 #include "contract/problem.h"
+#include "kernels/backend_bench.h"
 #include "kernels/trials.h"
 
 enum { N_FREQUENCIES = 7, N_TRIALS = 9 };
@@ -144,6 +145,31 @@ static void several_data_norms_are_those_of_one_call_each(void **state) {
     free(plain);
     ps_frame_destroy(frame);
     trial_end(&t);
+}
+
+/* What is said of a band's memory holds where it can be measured, and grows with the band everywhere. */
+static void memory_is_as_planned(void **state) {
+    setting s;
+    begin(state, PROBLEM_USUAL, &s);
+    const ps_backend_ops *ops = s.t.run.backend->ops;
+    int64_t pixels = s.desc.n_pixels, most = 0;
+    for (int i = 0; i < N_FREQUENCIES; i++)
+        if (s.first_alias[i + 1] - s.first_alias[i] > most) most = s.first_alias[i + 1] - s.first_alias[i];
+    size_t planned = ps_band_bytes(ops, pixels, N_FREQUENCIES, most);
+    assert_true(planned > (size_t)(pixels * N_FREQUENCIES) * 2 * sizeof(float));
+    assert_true(ps_band_bytes(ops, pixels, 10 * N_FREQUENCIES, most) > planned);
+    if (ops->bench) {
+        size_t before, after, peak, budget;
+        ps_band *other = NULL;
+        ops->bench->memory(s.t.run.backend, &before, &peak, &budget);
+        REQUIRE_OK(ps_band_create(s.t.run.backend, &s.desc, &other, &error));
+        ops->bench->memory(s.t.run.backend, &after, &peak, &budget);
+        assert_true(after > before && after - before <= planned);
+        ps_band_destroy(other);
+        ops->bench->memory(s.t.run.backend, &after, &peak, &budget);
+        assert_int_equal(after, before);
+    }
+    end(&s);
 }
 
 /* Spectra that a reduction left behind are those that are formed anew. */
@@ -308,6 +334,7 @@ static void bad_arguments_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(several_spectra_are_those_of_one_call_each),
+        cmocka_unit_test(memory_is_as_planned),
         cmocka_unit_test(several_data_norms_are_those_of_one_call_each),
         cmocka_unit_test(spectra_after_a_reduction_are_the_same),
         cmocka_unit_test(a_value_depends_on_its_trial_alone),

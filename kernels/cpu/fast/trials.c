@@ -260,4 +260,10 @@ static ps_code explain(ps_band *handle, int64_t n_frequencies, int64_t n_trials,
     return code;
 }
 
-const ps_trial_ops ps_trials_fast = {.create = create, .destroy = destroy, .explain = explain};
+static size_t bytes(int64_t n_pixels, int64_t n_frequencies, int64_t n_aliases) {
+    size_t padded = (size_t)((n_pixels + PS_FAST_TILE - 1) / PS_FAST_TILE * PS_FAST_TILE), n = (size_t)n_frequencies;
+    return sizeof(fast_band) + padded * 2 * sizeof(double) + (n + 1) * sizeof(int64_t) + n * (size_t)n_aliases * 2 * sizeof(double) +
+           n * padded * 2 * sizeof(float);
+}
+
+const ps_trial_ops ps_trials_fast = {.create = create, .destroy = destroy, .explain = explain, .bytes = bytes};
