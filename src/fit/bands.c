@@ -16,6 +16,13 @@ ps_code ps_fit_bands_make(const ps_fit_data *data, ps_backend *backend, const ps
     return PS_OK;
 }
 
+size_t ps_fit_bands_bytes(const ps_backend_ops *ops, int64_t n_pixels, int64_t most_frequencies, int64_t upsampling) {
+    int64_t n = ps_fit_data_frequencies(most_frequencies, n_pixels), aliases = upsampling * upsampling;
+    if (aliases > PS_MAX_ALIASES) aliases = PS_MAX_ALIASES;
+    return ps_band_bytes(ops, n_pixels, n, aliases) +
+           2 * ps_band_bytes(ops, n_pixels < COARSE_PIXELS ? n_pixels : 2 * COARSE_PIXELS, COARSE_FREQUENCIES, 1);
+}
+
 void ps_fit_bands_free(ps_fit_spread *spread) {
     for (int i = 0; i < PS_FIT_MOST_BANDS; i++) {
         ps_band_destroy(spread->bands[i]);

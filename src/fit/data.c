@@ -76,7 +76,7 @@ static ps_code fill(ps_frame *frame, const ps_plan *plan, const candidate *candi
 }
 
 /* The more pixels see a frequency, the fewer frequencies tell as much. */
-static int64_t choose_number(int64_t most, int64_t n_pixels) {
+int64_t ps_fit_data_frequencies(int64_t most, int64_t n_pixels) {
     enum { DATA = 200000, FEWEST = 60, MOST = 1000 };
     int64_t n = DATA / n_pixels;
     return most > 0 ? most : n < FEWEST ? FEWEST : n > MOST ? MOST : n;
@@ -87,7 +87,7 @@ ps_code ps_fit_data_take(ps_frame *frame, const ps_plan *plan, double dose, int6
     double positions = (double)desc->scan_rows * (double)desc->scan_columns;
     ps_code code = PS_OK;
     int64_t n = 0;
-    most = choose_number(most, desc->n_active);
+    most = ps_fit_data_frequencies(most, desc->n_active);
     *data = (ps_fit_data){.n_pixels = desc->n_active,
                           .dose = dose,
                           .step_A = {desc->scan_step_A[0], desc->scan_step_A[1]},

@@ -25,6 +25,8 @@ typedef struct {
  * frequencies of it (0: as many as make about 200000 data with its pixels, 60 to 1000). PS_E_INPUT when there are none: every frequency
  * holds nothing above the noise of the dose. Owned by the caller. */
 ps_code ps_fit_data_take(ps_frame *frame, const ps_plan *plan, double dose, int64_t most, ps_fit_data *data, ps_error *error);
+/* How many frequencies are taken of that many pixels, if there are as many. */
+int64_t ps_fit_data_frequencies(int64_t most, int64_t n_pixels);
 /* Collective: rank 0's data to every rank. */
 ps_code ps_fit_data_share(const ps_cluster *cluster, ps_fit_data *data, ps_error *error);
 void ps_fit_data_free(ps_fit_data *data);
