@@ -9,7 +9,7 @@
 
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/operations.h"
-#include "kernels/cuda/trials.cuh"
+#include "kernels/cuda/trial_transfer.cuh"
 
 static const size_t sums_bytes_most = (size_t)64 << 20;
 static const int64_t most_trials = 1 << 14;

@@ -5,7 +5,7 @@
  * Bound by the pairs' reads of shared memory. explain_kernel: a block takes one trial; threads are frequencies, each with a factorisation
  * in place, which is slow and small. */
 #include "kernels/cuda/operations.h"
-#include "kernels/cuda/trials.cuh"
+#include "kernels/cuda/trial_transfer.cuh"
 
 enum { THREADS = 128, TILE = 64, STRIDE = TILE + 1, EXPLAIN_THREADS = 64, DEGREE = 6 };
 

@@ -5,7 +5,7 @@
  * which stay in the level-2 cache; bound by the transfer's arithmetic, about 60 float and 10 + 2 chi's degree squared double operations.
  * explain_kernel: a block takes one trial; threads are frequencies. Sums over pixels and frequencies always go in the same order. */
 #include "kernels/cuda/operations.h"
-#include "kernels/cuda/trials.cuh"
+#include "kernels/cuda/trial_transfer.cuh"
 
 enum { THREADS = 32 * PS_TRIAL_SHARE, EXPLAIN_THREADS = 128 };
 

@@ -6,8 +6,8 @@
  *     T_phase = i A(k) e^(i s) (m cos d + i p sin d)     m, p = w1 A(k-q) -+ w2 A(k+q)
  *
  * in which nothing cancels where both overlaps meet. Phases are formed in double and taken modulo a turn there; the rest is float. */
-#ifndef PS_KERNELS_CUDA_TRIALS_CUH
-#define PS_KERNELS_CUDA_TRIALS_CUH
+#ifndef PS_KERNELS_CUDA_TRIAL_TRANSFER_CUH
+#define PS_KERNELS_CUDA_TRIAL_TRANSFER_CUH
 
 #include "kernels/cuda/transfer.cuh"
 
