@@ -35,8 +35,35 @@ static int compare_candidates(const void *a, const void *b) {
     return x->frequency < y->frequency ? -1 : x->frequency > y->frequency;
 }
 
-/* candidates: [n_frequencies]; those with something to tell, best first. */
-static ps_code rank_frequencies(ps_frame *frame, const ps_plan *plan, double noise_power, candidate *candidates, int64_t *n,
+static void swap(candidate *a, candidate *b) {
+    const candidate kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+/* The best `most` of n to the front, best first: of the many only those few are sorted. */
+static void sort_best(int64_t n, int64_t most, candidate *candidates) {
+    int64_t low = 0, high = n - 1;
+    while (most < n && low < high) { /* those before low belong to the front, those after high do not */
+        const candidate pivot = candidates[low + (high - low) / 2];
+        int64_t i = low, j = high;
+        while (i <= j) {
+            while (compare_candidates(&candidates[i], &pivot) < 0) i++;
+            while (compare_candidates(&candidates[j], &pivot) > 0) j--;
+            if (i <= j) swap(&candidates[i++], &candidates[j--]);
+        }
+        if (most <= j)
+            high = j;
+        else if (most >= i)
+            low = i;
+        else
+            break;
+    }
+    qsort(candidates, (size_t)(most < n ? most : n), sizeof *candidates, compare_candidates);
+}
+
+/* candidates: [n_frequencies]; those with something to tell, the first `most` of them best first. */
+static ps_code rank_frequencies(ps_frame *frame, const ps_plan *plan, double noise_power, int64_t most, candidate *candidates, int64_t *n,
                                 ps_error *error) {
     const ps_system_desc *desc = &plan->desc;
     double *power = malloc((size_t)desc->n_frequencies * sizeof *power);
@@ -51,7 +78,7 @@ static ps_code rank_frequencies(ps_frame *frame, const ps_plan *plan, double noi
         if (power[i] > noise_power) candidates[(*n)++] = (candidate){(power[i] - noise_power) * q, power[i], i};
     }
     free(power);
-    qsort(candidates, (size_t)*n, sizeof *candidates, compare_candidates);
+    sort_best(*n, most, candidates);
     return code;
 }
 
@@ -102,7 +129,7 @@ ps_code ps_fit_data_take(ps_frame *frame, const ps_plan *plan, double dose, int6
     PS_GO(ps_frame_mean_counts(frame, mean, NULL, error));
     for (int64_t i = 0; i < desc->n_active; i++) data->noise_power += mean[i] / (dose * dose * positions);
     PS_GO(ps_frame_reduce(&frame, 1, &dose, error));
-    PS_GO(rank_frequencies(frame, plan, data->noise_power, candidates, &n, error));
+    PS_GO(rank_frequencies(frame, plan, data->noise_power, most, candidates, &n, error));
     if (n == 0) {
         code = PS_FAIL(error, PS_E_INPUT,
                        "no scan frequency of the %lld x %lld positions holds more than the noise of %g counts: there is nothing that could "
@@ -163,7 +190,7 @@ static bool is_kept(const ps_fit_data *data, int64_t pixel, int64_t stride) {
 }
 
 typedef struct {
-    int32_t *row, *column;
+    int32_t *row, *column, *kept; /* of kept pixels, also their index; none where all are kept */
     double *spectra;
     ps_fit_aliases aliases;
 } band_arrays;
@@ -171,32 +198,37 @@ typedef struct {
 static void free_arrays(band_arrays *a) {
     free(a->row);
     free(a->column);
+    free(a->kept);
     free(a->spectra);
     ps_fit_aliases_free(&a->aliases);
 }
 
-static ps_code thin_out(const ps_fit_data *data, int64_t n_frequencies, int64_t stride, band_arrays *a, int64_t *n_kept, double *power,
-                        ps_error *error) {
+/* The spectra of the kept pixels side by side. */
+static void copy_spectra(const ps_fit_data *data, int64_t n_frequencies, int64_t n_kept, const int32_t *kept, double *spectra) {
+    for (int64_t f = 0; f < n_frequencies; f++) {
+        const double *from = data->spectra + 2 * f * data->n_pixels;
+        double *to = spectra + 2 * f * n_kept;
+        for (int64_t i = 0; i < n_kept; i++) memcpy(to + 2 * i, from + 2 * (int64_t)kept[i], 2 * sizeof *to);
+    }
+}
+
+static ps_code thin_out(const ps_fit_data *data, int64_t n_frequencies, int64_t stride, band_arrays *a, int64_t *n_kept, ps_error *error) {
     size_t pixels = (size_t)data->n_pixels;
     int64_t n = 0;
     a->row = malloc(pixels * sizeof *a->row);
     a->column = malloc(pixels * sizeof *a->column);
-    if (!a->row || !a->column) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a band");
-    for (int64_t i = 0; i < data->n_pixels; i++)
-        if (is_kept(data, i, stride)) a->row[n] = data->row[i], a->column[n++] = data->column[i];
+    a->kept = malloc(pixels * sizeof *a->kept);
+    if (!a->row || !a->column || !a->kept) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a band");
+    for (int64_t i = 0; i < data->n_pixels; i++) {
+        if (!is_kept(data, i, stride)) continue;
+        a->row[n] = data->row[i], a->column[n] = data->column[i];
+        a->kept[n++] = (int32_t)i;
+    }
     if (n == 0) return PS_FAIL(error, PS_E_INTERNAL, "no pixel is left of %lld", (long long)data->n_pixels);
     a->spectra = malloc(2 * (size_t)(n_frequencies * n) * sizeof *a->spectra);
     if (!a->spectra) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a band");
+    copy_spectra(data, n_frequencies, n, a->kept, a->spectra);
     *n_kept = n;
-    *power = 0.0;
-    for (int64_t f = 0; f < n_frequencies; f++)
-        for (int64_t i = 0, at = 0; i < data->n_pixels; i++) {
-            const double *from = data->spectra + 2 * (f * data->n_pixels + i);
-            if (!is_kept(data, i, stride)) continue;
-            double *to = a->spectra + 2 * (f * n + at++);
-            memcpy(to, from, 2 * sizeof *to);
-            *power += to[0] * to[0] + to[1] * to[1];
-        }
     return PS_OK;
 }
 
@@ -206,18 +238,20 @@ ps_code ps_fit_data_band(const ps_fit_data *data, ps_backend *backend, const ps_
     band_arrays arrays = {0};
     double pitch_mrad = fmax(optics->detector_pitch_mrad[0], optics->detector_pitch_mrad[1]);
     double limit = 2e-3 * (optics->semiangle_mrad + 0.5 * pitch_mrad) / ps_wavelength_A(optics->voltage_V);
-    int64_t n_kept = 0, stride = most_pixels > 0 ? (data->n_pixels + most_pixels - 1) / most_pixels : 1;
-    PS_GO(thin_out(data, n_frequencies, stride < 1 ? 1 : stride, &arrays, &n_kept, power, error));
+    int64_t n_kept = data->n_pixels, stride = most_pixels > 0 ? (data->n_pixels + most_pixels - 1) / most_pixels : 1;
+    if (stride > 1) PS_GO(thin_out(data, n_frequencies, stride, &arrays, &n_kept, error));
     PS_GO(ps_fit_aliases_list(n_frequencies, data->q_row, data->q_column, data->step_A, upsampling, limit, &arrays.aliases, error));
     const ps_band_desc desc = {.n_pixels = n_kept,
-                               .row = arrays.row,
-                               .column = arrays.column,
+                               .row = stride > 1 ? arrays.row : data->row,
+                               .column = stride > 1 ? arrays.column : data->column,
                                .n_frequencies = n_frequencies,
                                .first_alias = arrays.aliases.first,
                                .q_row = arrays.aliases.q_row,
                                .q_column = arrays.aliases.q_column,
-                               .spectra = arrays.spectra,
+                               .spectra = stride > 1 ? arrays.spectra : data->spectra,
                                .strength = strength};
+    *power = 0.0;
+    for (int64_t i = 0; i < 2 * n_frequencies * n_kept; i++) *power += desc.spectra[i] * desc.spectra[i];
     code = ps_band_create(backend, &desc, band, error);
 done:
     free_arrays(&arrays);
