@@ -315,6 +315,17 @@ ps_code ps_frame_get_right_side(ps_frame *frame, ps_methods method, int64_t freq
     return frame->ops->get_right_side(frame, method, frequency, right_side, data_norm, error);
 }
 
+ps_code ps_frame_get_data_norms(ps_frame *frame, double *data_norms, ps_error *error) {
+    PS_CHECK_POINTER(frame);
+    PS_CHECK_POINTER(data_norms);
+    PS_CHECK_HOST(frame->system->backend, data_norms);
+    PS_TRY(ps_check_reduced(frame, error));
+    PS_TRY(frame->ops->get_data_norms ? frame->ops->get_data_norms(frame, data_norms, error)
+                                      : ps_default_data_norms(frame, data_norms, error));
+    data_norms[0] = 0.0;
+    return PS_OK;
+}
+
 ps_code ps_frame_get_spectrum(ps_frame *frame, int64_t frequency, double dose, double *spectrum, ps_error *error) {
     PS_CHECK_POINTER(frame);
     PS_CHECK_POINTER(spectrum);

@@ -217,6 +217,8 @@ typedef struct ps_backend_ops {
     const struct ps_trial_ops *trials;
     /* ps_frame_get_spectra's, n > 0. Default: get_spectrum of each. */
     ps_code (*get_spectra)(ps_frame *frame, int64_t n, const int64_t *frequencies, double dose, double *spectra, ps_error *error);
+    /* Default: get_right_side's of each frequency. */
+    ps_code (*get_data_norms)(ps_frame *frame, double *data_norms, ps_error *error);
 } ps_backend_ops;
 
 /* Each backend's structs begin with these. The functions below fill them, after create; a backend reads them at most. */
@@ -331,6 +333,8 @@ ps_code ps_system_get_eigenvalues(ps_system *system, int64_t frequency, double *
  * of the frequency, may be NULL */
 ps_code ps_frame_get_right_side(ps_frame *frame, ps_methods method, int64_t frequency, double *right_side, double *data_norm,
                                 ps_error *error);
+/* data_norms: [n_frequencies] g^H W g of each, in one go; 0 at the zero frequency */
+ps_code ps_frame_get_data_norms(ps_frame *frame, double *data_norms, ps_error *error);
 /* spectrum: [n_active] complex, g(q, k) of the frequency; all positions must be uploaded */
 ps_code ps_frame_get_spectrum(ps_frame *frame, int64_t frequency, double dose, double *spectrum, ps_error *error);
 

@@ -8,19 +8,29 @@ static ps_methods method_with_data_norm(const ps_system *system) {
     return methods & -methods;
 }
 
-ps_code ps_default_data_norm(ps_frame *frame, double *data_norm, ps_error *error) {
+ps_code ps_default_data_norms(ps_frame *frame, double *data_norms, ps_error *error) {
     const ps_system *system = frame->system;
-    double right_side[4 * PS_MAX_ALIASES], one, sum = 0.0;
+    double right_side[4 * PS_MAX_ALIASES];
     ps_methods method = method_with_data_norm(system);
     if (!method)
         return PS_FAIL(error, PS_E_ARGUMENT, "backend %s has no data norm for a system without the phase, complex and mf methods",
                        frame->ops->name);
-    for (int64_t i = 1; i < system->n_frequencies; i++) {
-        PS_TRY(frame->ops->get_right_side(frame, method, i, right_side, &one, error));
-        sum += system->frequencies[i].multiplicity * one;
-    }
-    *data_norm = sum;
+    for (int64_t i = 1; i < system->n_frequencies; i++)
+        PS_TRY(frame->ops->get_right_side(frame, method, i, right_side, &data_norms[i], error));
     return PS_OK;
+}
+
+ps_code ps_default_data_norm(ps_frame *frame, double *data_norm, ps_error *error) {
+    const ps_system *system = frame->system;
+    ps_code code = PS_OK;
+    double *each = malloc((size_t)system->n_frequencies * sizeof *each);
+    PS_GO_ALLOC(error, each);
+    PS_GO(ps_default_data_norms(frame, each, error));
+    *data_norm = 0.0;
+    for (int64_t i = 1; i < system->n_frequencies; i++) *data_norm += system->frequencies[i].multiplicity * each[i];
+done:
+    free(each);
+    return code;
 }
 
 /* Adds the diagonal of one frequency, as often as it counts; normal: [dim, dim] complex. */

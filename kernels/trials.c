@@ -33,6 +33,14 @@ static ps_code check_pixels(const ps_band_desc *desc, ps_error *error) {
     return PS_OK;
 }
 
+static const ps_trial_ops *ops_of(const ps_backend_ops *ops) {
+    return ops->trials ? ops->trials : &ps_trials_reference;
+}
+
+size_t ps_band_bytes(const ps_backend_ops *ops, int64_t n_pixels, int64_t n_frequencies, int64_t n_aliases) {
+    return ops_of(ops)->bytes(n_pixels, n_frequencies, n_aliases);
+}
+
 ps_code ps_band_create(ps_backend *backend, const ps_band_desc *desc, ps_band **band, ps_error *error) {
     PS_CHECK_POINTER(backend);
     PS_CHECK_POINTER(desc);
@@ -49,7 +57,7 @@ ps_code ps_band_create(ps_backend *backend, const ps_band_desc *desc, ps_band **
     PS_TRY(ps_check_positive("strength of a band", 1, &desc->strength, error));
     PS_TRY(check_aliases(desc, error));
     PS_TRY(check_pixels(desc, error));
-    const ps_trial_ops *ops = backend->ops->trials ? backend->ops->trials : &ps_trials_reference;
+    const ps_trial_ops *ops = ops_of(backend->ops);
     PS_TRY(ops->create(backend, desc, band, error));
     (*band)->ops = ops;
     (*band)->backend = backend;

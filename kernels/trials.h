@@ -44,6 +44,8 @@ typedef struct ps_trial_ops {
     ps_code (*create)(ps_backend *backend, const ps_band_desc *desc, ps_band **band, ps_error *error);
     void (*destroy)(ps_band *band);
     ps_code (*explain)(ps_band *band, int64_t n_frequencies, int64_t n_trials, const ps_trial *trials, double *explained, ps_error *error);
+    /* What a band takes of the backend's memory, n_aliases for each frequency. */
+    size_t (*bytes)(int64_t n_pixels, int64_t n_frequencies, int64_t n_aliases);
 } ps_trial_ops;
 
 struct ps_band {
@@ -58,6 +60,8 @@ extern const ps_trial_ops ps_trials_reference;
 /* PS_E_ARGUMENT names what is wrong with desc. */
 ps_code ps_band_create(ps_backend *backend, const ps_band_desc *desc, ps_band **band, ps_error *error);
 void ps_band_destroy(ps_band *band); /* NULL is allowed */
+/* What one takes of the backend's memory (a device's, where it computes on one) at most, with n_aliases for each frequency. */
+size_t ps_band_bytes(const ps_backend_ops *ops, int64_t n_pixels, int64_t n_frequencies, int64_t n_aliases);
 /* explained: [n_trials], of the band's first n_frequencies (1 ... all); to be divided by the sum of |g|^2 over them for a fraction. */
 ps_code ps_band_explain(ps_band *band, int64_t n_frequencies, int64_t n_trials, const ps_trial *trials, double *explained, ps_error *error);
 

@@ -37,7 +37,7 @@ FOLDERS = [
     ("plan", "from a job to what will be done", "core kernels cluster optics method job input store"),
     ("report", "pictures, plots, pages", "core hdf5 method store"),
     ("tasks", "one folder a task behind one table", "core kernels hdf5 cluster optics fit method job input store plan report"),
-    ("bench", "measuring the kernels", "core kernels hdf5 optics method input report tasks"),
+    ("bench", "measuring the kernels", "core kernels hdf5 cluster optics fit method input report tasks"),
     ("cli", "the commands", "core kernels hdf5 cluster optics method job input store plan report tasks bench"),
 ]
 LEVEL = {name: level for level, (name, _, _) in enumerate(FOLDERS)}

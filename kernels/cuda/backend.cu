@@ -176,5 +176,6 @@ extern "C" const ps_backend_ops ps_backend_cuda = {"cuda",
                                                    &ps_cuda_bench,
                                                    &ps_cuda_unpack,
                                                    &ps_cuda_host,
-                                                   nullptr,  /* trial optics: the plain way, on the host */
-                                                   nullptr}; /* several spectra: one after the other */
+                                                   &ps_trials_cuda,
+                                                   ps_cuda_get_spectra,
+                                                   ps_cuda_get_data_norms};

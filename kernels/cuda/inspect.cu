@@ -1,4 +1,5 @@
-/* What tests and fits look at: one frequency's transfer, N, eigenvalues, right side and spectrum, and a frame's data norm. None is fast. */
+/* What tests and fits look at: one frequency's transfer, N, eigenvalues and right side, spectra and data norms. None but the last two is
+ * fast: several spectra are copied out of the store of g, which is not formed again where a reduction left it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,36 +161,70 @@ static void scatter_spectrum(const ps_cuda_system *system, int64_t first_tile, i
     }
 }
 
-static ps_code fetch_spectrum(ps_cuda_frame *frame, const ps_cuda_frequency *f, double dose, float2 *values, double *spectrum,
-                              ps_error *error) {
+/* One frequency of the spectra in the store, [n tiles from first on]. */
+static ps_code fetch_spectrum(const ps_cuda_system *system, const ps_cuda_frequency *f, int64_t first, int64_t n, double dose,
+                              float2 *values, double *spectrum, ps_error *error) {
+    size_t row = PS_CUDA_LANES * sizeof(float2);
+    PS_TRY(PS_CUDA(error, cudaMemcpy2D(values, row, system->workspace.spectra + f->spectrum * PS_CUDA_LANES,
+                                       (size_t)system->n_spectrum * row, row, (size_t)n, cudaMemcpyDeviceToHost)));
+    scatter_spectrum(system, first, n, values, f->conjugate, dose, spectrum);
+    return PS_OK;
+}
+
+/* The frame's spectra of n tiles, unless all of them are there from an earlier operation. */
+static ps_code fill_store(ps_cuda_frame *frame, int64_t first, int64_t n, ps_error *error) {
+    ps_cuda_system *system = frame->system;
+    ps_cuda_workspace *workspace = &system->workspace;
+    bool whole = n == system->layout.n_tiles;
+    if (whole && workspace->owner[0] == frame->serial) return PS_OK;
+    for (int64_t i = 0; i < workspace->n_owners; i++) workspace->owner[i] = 0;
+    PS_TRY(ps_cuda_spectra(frame, first, n, workspace->spectra, error));
+    PS_TRY(PS_CUDA(error, cudaStreamSynchronize(system->backend->compute)));
+    if (whole) workspace->owner[0] = frame->serial;
+    return PS_OK;
+}
+
+static ps_code fetch_spectra(ps_cuda_frame *frame, int64_t n, const ps_cuda_frequency *frequencies, double dose, float2 *values,
+                             double *spectra, ps_error *error) {
     ps_cuda_system *system = frame->system;
     int64_t tiles, all = system->layout.n_tiles;
-    size_t row = PS_CUDA_LANES * sizeof(float2);
     PS_TRY(ps_cuda_frame_ensure_means(frame, error));
     PS_TRY(ps_cuda_workspace_ensure(system, 1, &tiles, error));
-    for (int64_t i = 0; i < system->workspace.n_owners; i++) system->workspace.owner[i] = 0;
     for (int64_t first = 0; first < all; first += tiles) {
-        int64_t n = all - first < tiles ? all - first : tiles;
-        PS_TRY(ps_cuda_spectra(frame, first, n, system->workspace.spectra, error));
-        PS_TRY(PS_CUDA(error, cudaStreamSynchronize(system->backend->compute)));
-        PS_TRY(PS_CUDA(error, cudaMemcpy2D(values, row, system->workspace.spectra + f->spectrum * PS_CUDA_LANES,
-                                           (size_t)system->n_spectrum * row, row, (size_t)n, cudaMemcpyDeviceToHost)));
-        scatter_spectrum(system, first, n, values, f->conjugate, dose, spectrum);
+        int64_t n_tiles = all - first < tiles ? all - first : tiles;
+        PS_TRY(fill_store(frame, first, n_tiles, error));
+        for (int64_t i = 0; i < n; i++)
+            PS_TRY(fetch_spectrum(system, &frequencies[i], first, n_tiles, dose, values, spectra + 2 * i * system->desc.n_active, error));
     }
     return PS_OK;
 }
 
-ps_code ps_cuda_get_spectrum(ps_frame *handle, int64_t frequency, double dose, double *spectrum, ps_error *error) {
+ps_code ps_cuda_get_spectra(ps_frame *handle, int64_t n, const int64_t *wanted, double dose, double *spectra, ps_error *error) {
     ps_cuda_frame *frame = (ps_cuda_frame *)handle;
     ps_cuda_system *system = frame->system;
-    ps_cuda_frequency f;
+    ps_code code = PS_OK;
     PS_TRY(ps_cuda_enter(system->backend, error));
-    PS_TRY(ps_cuda_fetch(&f, (const ps_cuda_frequency *)system->d_frequencies + frequency, 1, error));
+    ps_cuda_frequency *frequencies = (ps_cuda_frequency *)malloc((size_t)n * sizeof *frequencies);
     float2 *values = (float2 *)malloc((size_t)system->layout.n_slots * sizeof *values);
-    if (!values) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for one frequency's spectrum");
+    PS_GO_ALLOC(error, frequencies);
+    PS_GO_ALLOC(error, values);
+    for (int64_t i = 0; i < n; i++)
+        PS_GO(ps_cuda_fetch(&frequencies[i], (const ps_cuda_frequency *)system->d_frequencies + wanted[i], 1, error));
     pthread_mutex_lock(&system->backend->compute_lock);
-    ps_code code = fetch_spectrum(frame, &f, dose, values, spectrum, error);
+    code = fetch_spectra(frame, n, frequencies, dose, values, spectra, error);
     pthread_mutex_unlock(&system->backend->compute_lock);
+done:
+    free(frequencies);
     free(values);
     return code;
+}
+
+ps_code ps_cuda_get_spectrum(ps_frame *handle, int64_t frequency, double dose, double *spectrum, ps_error *error) {
+    return ps_cuda_get_spectra(handle, 1, &frequency, dose, spectrum, error);
+}
+
+ps_code ps_cuda_get_data_norms(ps_frame *handle, double *data_norms, ps_error *error) {
+    ps_cuda_frame *frame = (ps_cuda_frame *)handle;
+    PS_TRY(ps_cuda_enter(frame->system->backend, error));
+    return ps_cuda_fetch(data_norms, (const double *)frame->d_data_norm, frame->system->desc.n_frequencies, error);
 }

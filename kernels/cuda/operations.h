@@ -4,6 +4,7 @@
 
 #include "kernels/backend_bench.h"
 #include "kernels/cuda/cuda.h"
+#include "kernels/trials.h"
 
 /* memory.cu */
 ps_code ps_cuda_enter(const ps_cuda_backend *backend, ps_error *error); /* makes the backend's device the thread's */
@@ -202,5 +203,10 @@ ps_code ps_cuda_get_eigenvalues(ps_system *system, int64_t frequency, double *ei
 ps_code ps_cuda_get_right_side(ps_frame *frame, ps_methods method, int64_t frequency, double *right_side, double *data_norm,
                                ps_error *error);
 ps_code ps_cuda_get_spectrum(ps_frame *frame, int64_t frequency, double dose, double *spectrum, ps_error *error);
+ps_code ps_cuda_get_spectra(ps_frame *frame, int64_t n, const int64_t *frequencies, double dose, double *spectra, ps_error *error);
+ps_code ps_cuda_get_data_norms(ps_frame *frame, double *data_norms, ps_error *error);
+
+/* trials.cu */
+extern "C" const ps_trial_ops ps_trials_cuda;
 
 #endif

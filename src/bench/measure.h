@@ -12,7 +12,7 @@ typedef struct {
     int repeats;
     double budget_GiB; /* cuda; 0: what is free */
     bool quick;        /* the small problem instead of the published one */
-    const char *rows;  /* cuda; of "prepare,frames,ssb,memory,unpack" those wanted, NULL: all */
+    const char *rows;  /* cuda: of "prepare,frames,ssb,memory,fit,unpack" those wanted; cpu: of "operations,fit"; NULL: all */
     int n_threads;     /* cpu; 0: all */
 } ps_bench_options;
 
@@ -24,6 +24,9 @@ ps_code ps_bench_device(const ps_bench_options *options, ps_bench_report *report
 /* Row 10 of a backend that unpacks patterns on its device: problem S packed as bitshuffle-LZ4. */
 ps_code ps_bench_unpack(const ps_bench_options *options, ps_backend *backend, const ps_bench_problem *problem, ps_bench_report *report,
                         ps_error *error);
+
+/* Fits of optics on an open backend: problem S on a device, else a smaller frame. */
+ps_code ps_bench_fit(const ps_bench_options *options, ps_backend *backend, ps_bench_report *report, ps_error *error);
 
 /* Calls run(context) once and then n times, timed. */
 ps_code ps_bench_repeat(int n, ps_code (*run)(void *context, ps_error *error), void *context, ps_bench_times *times, ps_error *error);

@@ -1,6 +1,7 @@
 /* The CPU backends' rows, on a problem a workstation finishes in seconds: the plain float64 path and the fast path beside it. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "bench/check.h"
 #include "bench/measure.h"
@@ -126,7 +127,7 @@ done:
     return code;
 }
 
-ps_code ps_bench_cpu(const ps_bench_options *options, ps_bench_report *report, ps_error *error) {
+static ps_code measure_operations(const ps_bench_options *options, ps_bench_report *report, ps_error *error) {
     const ps_bench_tolerance fast = {1e-6, 1e-6, 1e-6, 2e-6};
     ps_bench_options few = *options;
     few.repeats = options->repeats > 3 ? 3 : options->repeats; /* the plain path takes seconds */
@@ -136,4 +137,19 @@ ps_code ps_bench_cpu(const ps_bench_options *options, ps_bench_report *report, p
     PS_TRY(measure_backend(options->ops, &fast, options, report, error));
     compare(report, first_plain, first_fast);
     return PS_OK;
+}
+
+static ps_code measure_fits(const ps_bench_options *options, ps_bench_report *report, ps_error *error) {
+    const ps_backend_options backend_options = {.n_threads = options->n_threads, .device = options->device};
+    ps_backend *backend = NULL;
+    PS_TRY(ps_backend_open(options->ops, &backend_options, &backend, error));
+    ps_bench_describe(backend, report);
+    ps_code code = ps_bench_fit(options, backend, report, error);
+    ps_backend_close(backend);
+    return code;
+}
+
+ps_code ps_bench_cpu(const ps_bench_options *options, ps_bench_report *report, ps_error *error) {
+    if (!options->rows || strstr(options->rows, "operations")) PS_TRY(measure_operations(options, report, error));
+    return !options->rows || strstr(options->rows, "fit") ? measure_fits(options, report, error) : PS_OK;
 }

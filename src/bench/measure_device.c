@@ -350,6 +350,7 @@ static ps_code measure_all(device_case *c, ps_error *error) {
     if (is_wanted(c, "ssb")) PS_TRY(measure_ssb(c, &u1, "U = 1", true, error));
     if (is_wanted(c, "memory")) PS_TRY(measure_memory(c, problem, error));
     release_system(c); /* its memory is wanted */
+    if (is_wanted(c, "fit")) PS_TRY(ps_bench_fit(c->options, c->backend, c->report, error));
     return is_wanted(c, "unpack") ? ps_bench_unpack(c->options, c->backend, &u1, c->report, error) : PS_OK;
 }
 

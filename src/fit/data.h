@@ -25,11 +25,13 @@ typedef struct {
  * frequencies of it (0: as many as make about 200000 data with its pixels, 60 to 1000). PS_E_INPUT when there are none: every frequency
  * holds nothing above the noise of the dose. Owned by the caller. */
 ps_code ps_fit_data_take(ps_frame *frame, const ps_plan *plan, double dose, int64_t most, ps_fit_data *data, ps_error *error);
+/* How many frequencies are taken of that many pixels, if there are as many. */
+int64_t ps_fit_data_frequencies(int64_t most, int64_t n_pixels);
 /* Collective: rank 0's data to every rank. */
 ps_code ps_fit_data_share(const ps_cluster *cluster, ps_fit_data *data, ps_error *error);
 void ps_fit_data_free(ps_fit_data *data);
 
-/* A band of its first n_frequencies, of at most `most_pixels` of its pixels (evenly spread; 0: all), with each frequency's aliases q + m/s
+/* A band of its first n_frequencies, of `most_pixels` of its pixels (about; scattered; 0: all), with each frequency's aliases q + m/s
  * of the upsampling inside the aperture's reach of `optics` (1: q alone). */
 ps_code ps_fit_data_band(const ps_fit_data *data, ps_backend *backend, const ps_optics *optics, int64_t upsampling, int64_t n_frequencies,
                          int64_t most_pixels, double strength, ps_band **band, double *power, ps_error *error);

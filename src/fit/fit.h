@@ -37,8 +37,8 @@ typedef struct {
     char notes[PS_FIT_MOST_NOTES][PS_FIT_NOTE]; /* what a user should know: what cannot be told, what was left out */
 } ps_fit_result;
 
-/* spread: band 0 a coarse one for the global stage, band 1 the whole. start: complete optics. PS_E_INPUT when no optics explain the data
- * clearly better than others do: then nothing can be told. */
+/* spread: its coarse and whole band, and the thin one where there is one. start: complete optics. PS_E_INPUT when no optics explain the
+ * data clearly better than others do: then nothing can be told. */
 ps_code ps_fit_run(ps_fit_spread *spread, const ps_fit_data *data, const ps_optics *start, const ps_fit_options *options,
                    ps_fit_result *result, ps_error *error);
 

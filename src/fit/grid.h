@@ -24,6 +24,14 @@ ps_code ps_fit_grid_values(ps_fit_spread *spread, int band, const double step_A[
 ps_code ps_fit_grid_search(ps_fit_spread *spread, int band, const double step_A[2], const ps_optics *base, const ps_fit_rectangle *grid,
                            int most, ps_fit_candidate *candidates, int *n, ps_error *error);
 
+/* The same at a fraction of the cost: `thin` is a band of few pixels that holds all of the rectangle, and `band` what lies around its best
+ * peaks alone. *clarity becomes how many standard deviations of its values the best of them stands above their median, where that is more
+ * than it was: where no rectangle is clear, peaks of `band` may have been missed, and ps_fit_grid_search is for the caller to call. */
+ps_code ps_fit_grid_glance(ps_fit_spread *spread, int thin, int band, const double step_A[2], const ps_optics *base,
+                           const ps_fit_rectangle *grid, int most, ps_fit_candidate *candidates, int *n, double *clarity, ps_error *error);
+
+int64_t ps_fit_grid_points(const ps_fit_rectangle *grid);
+
 double ps_fit_median(int64_t n, double *values); /* n > 0; sorts them */
 
 /* The same for one candidate that is known already. */

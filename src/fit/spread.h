@@ -7,7 +7,9 @@
 #include "cluster/cluster.h"
 #include "kernels/trials.h"
 
-enum { PS_FIT_MOST_BANDS = 2 };
+/* What the bands of a fit are: of strong frequencies and up to a thousand pixels for the global stage; everything; and of few pixels, for a
+ * glance at a large grid, which may be missing. */
+enum { PS_FIT_COARSE, PS_FIT_WHOLE, PS_FIT_THIN, PS_FIT_MOST_BANDS };
 
 typedef struct {
     const ps_cluster *cluster;

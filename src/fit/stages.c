@@ -19,7 +19,20 @@ typedef struct {
     double unit_A; /* of defocus */
     ps_fit_candidate candidates[MOST_CANDIDATES];
     int n;
+    bool may_glance, has_glanced;
+    double clarity; /* of what was glanced at: ps_fit_grid_glance */
 } search;
+
+/* The best of a grid join the candidates. A large one is only glanced at where that is allowed. */
+static ps_code search_grid(search *s, const ps_optics *base, const ps_fit_rectangle *grid, ps_error *error) {
+    enum { LARGE = 600 };
+    const double *step_A = s->data->step_A;
+    if (!s->may_glance || !s->spread->bands[PS_FIT_THIN] || ps_fit_grid_points(grid) < LARGE)
+        return ps_fit_grid_search(s->spread, PS_FIT_COARSE, step_A, base, grid, MOST_CANDIDATES, s->candidates, &s->n, error);
+    s->has_glanced = true;
+    return ps_fit_grid_glance(s->spread, PS_FIT_THIN, PS_FIT_COARSE, step_A, base, grid, MOST_CANDIDATES, s->candidates, &s->n, &s->clarity,
+                              error);
+}
 
 static int list_orientations(const ps_optics *start, const ps_fit_options *options, ps_optics *orientations) {
     int n = 0;
@@ -90,7 +103,7 @@ static ps_code search_shifts(search *s, const ps_optics *orientation, ps_error *
             base.C_A[1] = hypot(shifts->C12_cos_A, shifts->C12_sin_A);
             base.angle_rad[1] = 0.5 * atan2(shifts->C12_sin_A, shifts->C12_cos_A) + (twin ? M_PI / 2.0 : 0.0);
         }
-        PS_TRY(ps_fit_grid_search(s->spread, 0, s->data->step_A, &base, &grid, MOST_CANDIDATES, s->candidates, &s->n, error));
+        PS_TRY(search_grid(s, &base, &grid, error));
         if (has_twins(s)) return PS_OK;
     }
     return PS_OK;
@@ -134,6 +147,12 @@ static ps_code climb_candidates(search *s, ps_error *error) {
     return PS_OK;
 }
 
+/* Noise alone does not reach half of it among ten thousand values. */
+static bool is_clear(const search *s) {
+    static const double least_clarity = 10.0;
+    return s->clarity >= least_clarity;
+}
+
 ps_code ps_fit_stage_global(ps_fit_spread *spread, const ps_fit_data *data, const ps_fit_options *options, ps_fit_result *result,
                             ps_error *error) {
     search s = {.spread = spread,
@@ -145,9 +164,13 @@ ps_code ps_fit_stage_global(ps_fit_spread *spread, const ps_fit_data *data, cons
     ps_optics orientations[N_ORIENTATIONS];
     int n_orientations = list_orientations(&result->start, options, orientations);
     const ps_fit_rectangle grid = whole_grid(&s);
-    for (int i = 0; i < n_orientations; i++) {
-        PS_TRY(ps_fit_grid_search(spread, 0, data->step_A, &orientations[i], &grid, MOST_CANDIDATES, s.candidates, &s.n, error));
-        PS_TRY(search_shifts(&s, &orientations[i], error));
+    for (int pass = 0; pass < 2 && !is_clear(&s); pass++) {
+        s.may_glance = pass == 0;
+        for (int i = 0; i < n_orientations; i++) {
+            PS_TRY(search_grid(&s, &orientations[i], &grid, error));
+            PS_TRY(search_shifts(&s, &orientations[i], error));
+        }
+        if (!s.has_glanced) break;
     }
     drop_forbidden(&s);
     ps_fit_candidate start = {.optics = result->start, .fraction = result->before};

@@ -7,7 +7,7 @@ set_tests_properties(contract.test_stored_cases PROPERTIES FIXTURES_REQUIRED ora
 
 # The fast CPU path once more with each instruction set that it is compiled for; one that this machine lacks is skipped.
 foreach(isa baseline avx2)
-  foreach(test test_stored_cases test_backend_laws test_backend_invariance)
+  foreach(test test_stored_cases test_backend_laws test_backend_invariance test_trials)
     add_test(NAME contract.${test}.${isa} COMMAND ${test})
     set_tests_properties(contract.${test}.${isa} PROPERTIES LABELS contract TIMEOUT 300 SKIP_RETURN_CODE 77 PROCESSORS 2 FIXTURES_REQUIRED oracle_cases
       ENVIRONMENT_MODIFICATION "OMP_WAIT_POLICY=set:passive;${ps_contract_modification}"

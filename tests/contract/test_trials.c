@@ -13,6 +13,7 @@
 
 #include "contract/compare.h"
 #include "contract/problem.h"
+#include "kernels/backend_bench.h"
 #include "kernels/trials.h"
 
 enum { N_FREQUENCIES = 7, N_TRIALS = 9 };
@@ -115,6 +116,76 @@ static void several_spectra_are_those_of_one_call_each(void **state) {
     end(&s);
 }
 
+static void several_data_norms_are_those_of_one_call_each(void **state) {
+    trial t;
+    trial_begin(state, &problem_sizes[PROBLEM_USUAL], 52, &t);
+    const ps_system_desc *d = &t.p.plan.desc;
+    ps_frame *frame = problem_frame(&t.run, PS_U16, t.p.counts);
+    ps_error e = {0};
+    double right_side[4 * PS_MAX_ALIASES], one, dose = problem_dose(&t.run, frame);
+    double *all = malloc((size_t)d->n_frequencies * sizeof *all), *plain = malloc((size_t)d->n_frequencies * sizeof *plain);
+    problem_require_refused(ps_frame_get_data_norms(frame, all, &e), &e, PS_E_ARGUMENT, "not reduced");
+    REQUIRE_OK(ps_system_prepare(t.run.system, &error));
+    REQUIRE_OK(ps_frame_reduce(&frame, 1, &dose, &error));
+    REQUIRE_OK(ps_frame_get_data_norms(frame, all, &error));
+    ps_backend_ops bare = *frame->ops;
+    const ps_backend_ops *kept = frame->ops;
+    bare.get_data_norms = NULL;
+    frame->ops = &bare;
+    REQUIRE_OK(ps_frame_get_data_norms(frame, plain, &error));
+    frame->ops = kept;
+    assert_true(all[0] == 0.0 && plain[0] == 0.0);
+    for (int64_t i = 1; i < d->n_frequencies; i++) {
+        REQUIRE_OK(ps_frame_get_right_side(frame, PS_METHOD_PHASE, i, right_side, &one, &error));
+        assert_true(one > 0.0 && all[i] == one && plain[i] == one);
+    }
+    problem_require_refused(ps_frame_get_data_norms(frame, NULL, &e), &e, PS_E_ARGUMENT, "data_norms is NULL");
+    problem_require_refused(ps_frame_get_data_norms(NULL, all, &e), &e, PS_E_ARGUMENT, "frame is NULL");
+    free(all);
+    free(plain);
+    ps_frame_destroy(frame);
+    trial_end(&t);
+}
+
+/* What is said of a band's memory holds where it can be measured, and grows with the band everywhere. */
+static void memory_is_as_planned(void **state) {
+    setting s;
+    begin(state, PROBLEM_USUAL, &s);
+    const ps_backend_ops *ops = s.t.run.backend->ops;
+    int64_t pixels = s.desc.n_pixels, most = 0;
+    for (int i = 0; i < N_FREQUENCIES; i++)
+        if (s.first_alias[i + 1] - s.first_alias[i] > most) most = s.first_alias[i + 1] - s.first_alias[i];
+    size_t planned = ps_band_bytes(ops, pixels, N_FREQUENCIES, most);
+    assert_true(planned > (size_t)(pixels * N_FREQUENCIES) * 2 * sizeof(float));
+    assert_true(ps_band_bytes(ops, pixels, 10 * N_FREQUENCIES, most) > planned);
+    if (ops->bench) {
+        size_t before, after, peak, budget;
+        ps_band *other = NULL;
+        ops->bench->memory(s.t.run.backend, &before, &peak, &budget);
+        REQUIRE_OK(ps_band_create(s.t.run.backend, &s.desc, &other, &error));
+        ops->bench->memory(s.t.run.backend, &after, &peak, &budget);
+        assert_true(after > before && after - before <= planned);
+        ps_band_destroy(other);
+        ops->bench->memory(s.t.run.backend, &after, &peak, &budget);
+        assert_int_equal(after, before);
+    }
+    end(&s);
+}
+
+/* Spectra that a reduction left behind are those that are formed anew. */
+static void spectra_after_a_reduction_are_the_same(void **state) {
+    setting s;
+    begin(state, PROBLEM_USUAL, &s);
+    int64_t n = 2 * s.t.p.plan.desc.n_active * N_FREQUENCIES;
+    double *again = malloc((size_t)n * sizeof *again);
+    REQUIRE_OK(ps_system_prepare(s.t.run.system, &error));
+    REQUIRE_OK(ps_frame_reduce(&s.frame, 1, &s.dose, &error));
+    REQUIRE_OK(ps_frame_get_spectra(s.frame, N_FREQUENCIES, s.frequencies, s.dose, again, &error));
+    assert_memory_equal(again, s.spectra, (size_t)n * sizeof *again);
+    free(again);
+    end(&s);
+}
+
 /* One at a time, all at once, backwards, and on one thread: the same bits. */
 static void a_value_depends_on_its_trial_alone(void **state) {
     static const int sizes[] = {PROBLEM_USUAL, PROBLEM_NO_UPSAMPLING, PROBLEM_MANY_PIXELS};
@@ -196,22 +267,47 @@ static void dark_pixels_say_nothing(void **state) {
     end(&s);
 }
 
-static void a_backend_without_its_own_way_has_the_plain_one(void **state) {
-    setting s;
-    double own[N_TRIALS], plain[N_TRIALS];
-    ps_band *band = NULL;
-    begin(state, PROBLEM_USUAL, &s);
-    ps_backend_ops bare = *s.t.run.backend->ops;
-    bare.trials = NULL;
-    const ps_backend_ops *kept = s.t.run.backend->ops;
-    s.t.run.backend->ops = &bare;
-    REQUIRE_OK(ps_band_create(s.t.run.backend, &s.desc, &band, &error));
-    REQUIRE_OK(ps_band_explain(band, N_FREQUENCIES, N_TRIALS, s.trials, plain, &error));
-    REQUIRE_OK(ps_band_explain(s.band, N_FREQUENCIES, N_TRIALS, s.trials, own, &error));
-    require_within(s.t.b->ops->name, "usual", "explained power", relative_difference(N_TRIALS, own, plain), s.t.b->tolerance.images);
-    ps_band_destroy(band);
-    s.t.run.backend->ops = kept;
-    end(&s);
+/* Terms up to an order, thick or thin, and pixels of any shape: each takes its own way through a backend. */
+static void vary(const setting *s, int variant, ps_trial trials[N_TRIALS]) {
+    static const double pitches[][2] = {{0.07, 0.07}, {0.3, 0.3}, {0.1, 0.16}};
+    memcpy(trials, s->trials, N_TRIALS * sizeof *trials);
+    for (int i = 0; i < N_TRIALS; i++) {
+        ps_probe *probe = &trials[i].probe;
+        for (int term = 0; term < PS_N_ABERRATIONS; term++)
+            if (ps_aberration_orders[term][0] > 1 + i % 5) probe->C_A[term] = 0.0;
+        for (int axis = 0; axis < 2; axis++) probe->pitch_rad[axis] = pitches[variant][axis] * probe->semiangle_rad;
+    }
+}
+
+/* Held against the plain way, which is also what a backend without one of its own has. */
+static void every_way_agrees_with_the_plain_one(void **state) {
+    static const struct {
+        int size;
+        const char *name;
+    } problems[] = {{PROBLEM_USUAL, "usual"}, {PROBLEM_NO_UPSAMPLING, "no upsampling"}, {PROBLEM_MANY_PIXELS, "many pixels"}};
+    for (size_t k = 0; k < sizeof problems / sizeof *problems; k++) {
+        setting s;
+        begin(state, problems[k].size, &s);
+        const ps_backend_ops *kept = s.t.run.backend->ops;
+        ps_backend_ops bare = *kept;
+        ps_band *plain_band = NULL;
+        bare.trials = NULL;
+        s.t.run.backend->ops = &bare;
+        REQUIRE_OK(ps_band_create(s.t.run.backend, &s.desc, &plain_band, &error));
+        for (int variant = 0; variant < 3; variant++) {
+            double own[N_TRIALS], plain[N_TRIALS];
+            ps_trial trials[N_TRIALS];
+            vary(&s, variant, trials);
+            REQUIRE_OK(ps_band_explain(plain_band, N_FREQUENCIES, N_TRIALS, trials, plain, &error));
+            REQUIRE_OK(ps_band_explain(s.band, N_FREQUENCIES, N_TRIALS, trials, own, &error));
+            for (int i = 0; i < N_TRIALS; i++) assert_true(plain[i] > 0.0);
+            require_within(kept->name, problems[k].name, "explained power", relative_difference(N_TRIALS, own, plain),
+                           s.t.b->tolerance.images);
+        }
+        ps_band_destroy(plain_band);
+        s.t.run.backend->ops = kept;
+        end(&s);
+    }
 }
 
 static void bad_arguments_are_refused(void **state) {
@@ -263,10 +359,13 @@ static void bad_arguments_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(several_spectra_are_those_of_one_call_each),
+        cmocka_unit_test(memory_is_as_planned),
+        cmocka_unit_test(several_data_norms_are_those_of_one_call_each),
+        cmocka_unit_test(spectra_after_a_reduction_are_the_same),
         cmocka_unit_test(a_value_depends_on_its_trial_alone),
         cmocka_unit_test(a_trials_own_transfer_is_explained),
         cmocka_unit_test(dark_pixels_say_nothing),
-        cmocka_unit_test(a_backend_without_its_own_way_has_the_plain_one),
+        cmocka_unit_test(every_way_agrees_with_the_plain_one),
         cmocka_unit_test(bad_arguments_are_refused),
     };
     return contract_run(tests, sizeof tests / sizeof *tests) != 0;

@@ -233,6 +233,25 @@ def every_frame_is_followed(folder):
     says(fit(folder, status=2, fit={"per_frame": True, "optics_file": "x.json"})[0], "{stem}")
 
 
+def memory_is_planned(folder):
+    """A budget is kept to, said by check, and changes no answer; one that is too small is refused before anything is read."""
+    simulate(folder)
+    roomy = fit(folder)[1]
+    memory = json.loads(folder.call("check", extra=["--json"]))["memory_per_rank"]
+    check(memory["peak_bytes"] > memory["frame_bytes"] > 0 and memory["band_bytes"] > 0, f"memory {memory}")
+    GiB = 1024**3
+    tight = {**FIT["compute"], "memory_budget_GiB": 1.001 * memory["peak_bytes"] / GiB}
+    check(fit(folder, compute=tight)[1] == roomy, "another budget finds other optics")
+    small = {**FIT["compute"], "memory_budget_GiB": 0.001}
+    check(memory["frame_bytes"] > 0.001 * GiB, "the frame is larger than that budget")
+    text = fit(folder, compute=small, status=2)[0]
+    says(text, "does not fit into memory", "g of its bands", "/compute/memory_budget_GiB")
+    says(folder.call("check", status=2), "does not fit into memory")
+    folder.save_job({"task": "reconstruct", "series": FIT["series"], "optics": {**KNOWN, "fit": {}}, "methods": {"phase": {"strength": 0.1}},
+                     "output": {"file": "small.h5"}, "compute": small})
+    says(folder.call("run", status=2), "this fit does not fit into memory")
+
+
 def files_are_kept(folder):
     simulate(folder)
     (folder.path / "fit_optics.json").write_text("{}")
@@ -255,5 +274,5 @@ def files_are_kept(folder):
 
 sys.exit(main([it_finds_what_made_the_counts, the_optics_can_be_used, optics_far_from_the_truth_are_said, ranks_agree, another_geometry_is_found_too,
                the_twin_follows_the_users_word, named_quantities_are_fitted_alone, noise_is_refused,
-               a_reconstruction_fits_its_optics_first, wrong_optics_are_noticed, every_frame_is_followed,
+               a_reconstruction_fits_its_optics_first, wrong_optics_are_noticed, every_frame_is_followed, memory_is_planned,
                files_are_kept]))

@@ -268,7 +268,9 @@ static void open_spread(const ps_fit_data *data, const ps_optics *optics, ps_bac
     *spread = (ps_fit_spread){.cluster = alone};
     for (int i = 0; i < PS_FIT_MOST_BANDS; i++) {
         spread->n_frequencies[i] = data->n_frequencies;
-        REQUIRE_OK(ps_fit_data_band(data, backend, optics, 1, data->n_frequencies, 0, 0.01, &spread->bands[i], &spread->power[i], &error));
+        int64_t most = i == PS_FIT_THIN ? data->n_pixels / 3 : 0;
+        REQUIRE_OK(
+            ps_fit_data_band(data, backend, optics, 1, data->n_frequencies, most, 0.01, &spread->bands[i], &spread->power[i], &error));
     }
 }
 
@@ -309,6 +311,55 @@ static void a_perfect_band_gives_its_optics_back(void **state) {
     ps_fit_data_free(&data);
 }
 
+static void make_noise(ps_fit_data *data) {
+    uint64_t random = 1;
+    for (int64_t i = 0; i < 2 * data->n_frequencies * data->n_pixels; i++) {
+        data->spectra[i] = 0.0;
+        for (int k = 0; k < 12; k++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            data->spectra[i] += (double)(random >> 40) / (1 << 24) - 0.5;
+        }
+    }
+}
+
+/* A glance over few pixels and the whole grid come to the same best optics; in noise the glance says that nothing is clear. Where the
+ * rotation is not searched no candidate has another. */
+static void a_glance_finds_the_best_of_a_grid(void **state) {
+    (void)state;
+    const ps_cluster alone = {.n_ranks = 1, .n_node_ranks = 1, .n_nodes = 1};
+    ps_optics truth = some_optics();
+    ps_fit_data data;
+    ps_fit_spread spread;
+    ps_backend *backend = NULL;
+    ps_fit_rectangle grid = {.rotation_deg = {0.0, 355.0}, .rotation_step_deg = 5.0, .C10_A = {-600.0, 600.0}, .C10_step_A = 20.0};
+    truth.thickness_A = 0.0;
+    make_data(&truth, &data);
+    REQUIRE_OK(ps_backend_open(&ps_backend_cpu_fast, NULL, &backend, &error));
+    for (int is_noise = 0; is_noise < 2; is_noise++) {
+        ps_fit_candidate whole[3], glanced[3], other[3];
+        int n_whole = 0, n_glanced = 0, n_other = 0;
+        double clarity = 0.0;
+        if (is_noise) make_noise(&data);
+        open_spread(&data, &truth, backend, &alone, &spread);
+        REQUIRE_OK(ps_fit_grid_search(&spread, PS_FIT_COARSE, data.step_A, &truth, &grid, 3, whole, &n_whole, &error));
+        int64_t before = spread.n_evaluations;
+        REQUIRE_OK(
+            ps_fit_grid_glance(&spread, PS_FIT_THIN, PS_FIT_COARSE, data.step_A, &truth, &grid, 3, glanced, &n_glanced, &clarity, &error));
+        assert_true(n_whole == 3 && n_glanced == 3 && spread.n_evaluations - before <= ps_fit_grid_points(&grid) + 32 * 9);
+        assert_true(is_noise ? clarity < 8.0 : clarity > 10.0);
+        for (int i = 0; i < 2; i++) assert_true(glanced[i].fraction >= glanced[i + 1].fraction);
+        assert_true(is_noise || (glanced[0].fraction == whole[0].fraction && glanced[0].optics.C_A[0] == whole[0].optics.C_A[0]));
+        ps_fit_rectangle line = grid;
+        line.rotation_deg[0] = line.rotation_deg[1] = 40.0;
+        REQUIRE_OK(
+            ps_fit_grid_glance(&spread, PS_FIT_THIN, PS_FIT_COARSE, data.step_A, &truth, &line, 3, other, &n_other, &clarity, &error));
+        for (int i = 0; i < n_other; i++) assert_true(other[i].optics.rotation_deg == 40.0 && fabs(other[i].optics.C_A[0]) <= 600.0);
+        for (int i = 0; i < PS_FIT_MOST_BANDS; i++) ps_band_destroy(spread.bands[i]);
+    }
+    ps_backend_close(backend);
+    ps_fit_data_free(&data);
+}
+
 /* Optics that are given and wrong: in which direction, and by how much. */
 static void wrong_optics_are_noticed_beside_the_right_ones(void **state) {
     (void)state;
@@ -344,6 +395,7 @@ int main(void) {
         cmocka_unit_test(aliases_are_those_of_the_plan),
         cmocka_unit_test(starts_tell_what_made_the_data),
         cmocka_unit_test(a_perfect_band_gives_its_optics_back),
+        cmocka_unit_test(a_glance_finds_the_best_of_a_grid),
         cmocka_unit_test(wrong_optics_are_noticed_beside_the_right_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,8 +58,11 @@ void ps_fast_fill_tiles(const ps_fast_pixels *pixels, float *tile_x, float *tile
         }
         tile_x[t] = (float)(0.5 * (low[0] + high[0]));
         tile_y[t] = (float)(0.5 * (low[1] + high[1]));
-        for (int i = 0; i < PS_FAST_TILE; i++) radius = fmax(radius, hypot(x[i] - tile_x[t], y[i] - tile_y[t]));
-        tile_radius[t] = (float)(radius * (1.0 + 1e-6));
+        for (int i = 0; i < PS_FAST_TILE; i++) {
+            double dx = x[i] - tile_x[t], dy = y[i] - tile_y[t];
+            radius = fmax(radius, dx * dx + dy * dy);
+        }
+        tile_radius[t] = (float)(sqrt(radius) * (1.0 + 1e-6));
     }
 }
 

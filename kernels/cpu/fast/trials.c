@@ -1,5 +1,6 @@
-/* Trial optics over a band, kernels/trials.h: the transfer and the products of the other operations, with pixels that every trial places
- * anew. A trial is one thread's work from beginning to end, so that its value does not depend on what else is tried. */
+/* Trial optics over a band, kernels/trials.h, with pixels that every trial places anew: where every frequency has one alias, transfer and
+ * sums in one pass (isa/explain.c), else the transfer and the products of the other operations. A trial is one thread's work from beginning
+ * to end, so that its value does not depend on what else is tried. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -7,7 +8,6 @@
 #include "kernels/cpu/explain.h"
 #include "kernels/cpu/fast/fast.h"
 #include "kernels/cpu/memory.h"
-#include "kernels/cpu/reference/reference.h"
 #include "kernels/trials.h"
 
 enum { SUM = 2 * PS_FAST_LANES, BLOCK_TILES = PS_FAST_BLOCK / PS_FAST_TILE };
@@ -21,6 +21,7 @@ typedef struct {
     double *row, *column;     /* [padded] of the detector, in slot order; padding repeats the last pixel */
     int64_t *first_alias;     /* [n_frequencies + 1] */
     double *q_row, *q_column; /* [aliases] */
+    int64_t width;            /* of a block of spectra: a tile where every frequency has one alias, else BLOCK */
     float *spectra;           /* [n_frequencies, padded * 2]: blocks of [2, width] */
 } fast_band;
 
@@ -56,8 +57,8 @@ static ps_code find_order(const ps_band_desc *desc, int32_t *order, ps_error *er
 
 static void copy_spectrum(const fast_band *band, const int32_t *order, const double *from, float *to) {
     for (int64_t i = 0; i < band->padded; i++) {
-        int64_t first = i / PS_FAST_BLOCK * PS_FAST_BLOCK, left = band->padded - first, at = 2 * first + i % PS_FAST_BLOCK;
-        int64_t width = left < PS_FAST_BLOCK ? left : PS_FAST_BLOCK;
+        int64_t first = i / band->width * band->width, left = band->padded - first, at = 2 * first + i % band->width;
+        int64_t width = left < band->width ? left : band->width;
         bool is_pixel = i < band->n_pixels;
         to[at] = is_pixel ? (float)from[2 * order[i]] : 0.0f;
         to[at + width] = is_pixel ? (float)from[2 * order[i] + 1] : 0.0f;
@@ -74,10 +75,12 @@ static void copy_band(const ps_band_desc *desc, const int32_t *order, fast_band 
     memcpy(band->q_row, desc->q_row, (size_t)desc->first_alias[desc->n_frequencies] * sizeof *band->q_row);
     memcpy(band->q_column, desc->q_column, (size_t)desc->first_alias[desc->n_frequencies] * sizeof *band->q_column);
     for (int64_t i = 0; i < desc->n_frequencies; i++) {
-        copy_spectrum(band, order, desc->spectra + 2 * i * desc->n_pixels, band->spectra + 2 * i * band->padded);
         int64_t n = desc->first_alias[i + 1] - desc->first_alias[i];
         if (n > band->most_aliases) band->most_aliases = n;
     }
+    band->width = band->most_aliases == 1 ? PS_FAST_TILE : PS_FAST_BLOCK;
+    for (int64_t i = 0; i < desc->n_frequencies; i++)
+        copy_spectrum(band, order, desc->spectra + 2 * i * desc->n_pixels, band->spectra + 2 * i * band->padded);
 }
 
 static ps_code allocate_band(const ps_band_desc *desc, fast_band *band, ps_error *error) {
@@ -116,15 +119,8 @@ done:
 
 /* Pixels in units of the aperture's radius, their apertures, and the circles around their tiles. */
 static void place_pixels(const fast_band *band, const ps_trial *trial, double k_max, scratch *s, ps_fast_pixels *pixels) {
-    for (int64_t i = 0; i < band->padded; i++) {
-        double k[2];
-        for (int axis = 0; axis < 2; axis++)
-            k[axis] = trial->to_k[axis][0] * band->row[i] + trial->to_k[axis][1] * band->column[i] + trial->to_k[axis][2];
-        s->factor[i] = i < band->n_pixels ? (float)ps_reference_aperture(&trial->probe, k[0], k[1]) : 0.0f;
-        s->x[i] = k[0] / k_max;
-        s->y[i] = k[1] / k_max;
-        s->inside[i] = 1.0 - s->x[i] * s->x[i] - s->y[i] * s->y[i];
-    }
+    double to_x[3], to_y[3];
+    for (int i = 0; i < 3; i++) to_x[i] = trial->to_k[0][i] / k_max, to_y[i] = trial->to_k[1][i] / k_max;
     *pixels = (ps_fast_pixels){.n_tiles = band->padded / PS_FAST_TILE,
                                .x = s->x,
                                .y = s->y,
@@ -133,6 +129,8 @@ static void place_pixels(const fast_band *band, const ps_trial *trial, double k_
                                .tile_y = s->tile_y,
                                .tile_radius = s->tile_radius};
     for (int i = 0; i < 2; i++) pixels->pitch[i] = (float)(trial->probe.pitch_rad[i] / trial->probe.semiangle_rad);
+    band->isa->place(band->padded, band->row, band->column, to_x, to_y, pixels->pitch, s->x, s->y, s->inside, s->factor);
+    for (int64_t i = band->n_pixels; i < band->padded; i++) s->factor[i] = 0.0f;
     ps_fast_fill_tiles(pixels, s->tile_x, s->tile_y, s->tile_radius);
 }
 
@@ -172,20 +170,32 @@ static double complex total(const double *sum) {
     return ps_fast_total(sum) + I * ps_fast_total(sum + PS_FAST_LANES);
 }
 
+static void find_terms(const placed_trial *t, int64_t alias, ps_fast_alias *terms) {
+    const double q[2] = {t->band->q_row[alias] / t->trial->step_scale, t->band->q_column[alias] / t->trial->step_scale};
+    ps_fast_terms_at(&t->trial->probe, t->k_max, &t->chi, &t->chi, q, terms);
+}
+
 /* N (its lower triangle) and b of one frequency. */
 static void sum_frequency(const placed_trial *t, int64_t frequency, scratch *s, double complex *normal) {
     const fast_band *band = t->band;
     int64_t first = band->first_alias[frequency], n = band->first_alias[frequency + 1] - first;
-    for (int64_t a = 0; a < n; a++) {
-        const double q[2] = {band->q_row[first + a] / t->trial->step_scale, band->q_column[first + a] / t->trial->step_scale};
-        ps_fast_terms_at(&t->trial->probe, t->k_max, &t->chi, &t->chi, q, &s->terms[a]);
-    }
+    for (int64_t a = 0; a < n; a++) find_terms(t, first + a, &s->terms[a]);
     memset(s->sums, 0, (size_t)(n * (n + 1) * SUM) * sizeof *s->sums);
     for (int64_t block = 0; block * PS_FAST_BLOCK < band->padded; block++) add_block(t, frequency, n, block, s);
     for (int64_t a = 0; a < n; a++) {
         for (int64_t b = 0; b <= a; b++) normal[a * n + b] = conj(total(s->sums + (b * n + a) * SUM));
         s->right[first + a] = total(s->sums + (n * n + a) * SUM);
     }
+}
+
+/* The same of a frequency of a band in which each has one alias. */
+static void sum_single(const placed_trial *t, int64_t frequency, scratch *s, double complex *normal) {
+    const fast_band *band = t->band;
+    double own, right[2];
+    find_terms(t, frequency, s->terms);
+    band->isa->explain(&t->pixels, s->terms, s->factor, band->spectra + 2 * frequency * band->padded, &own, right);
+    *normal = own;
+    s->right[frequency] = right[0] + I * right[1];
 }
 
 static double explain_trial(const fast_band *band, int64_t n_frequencies, const ps_trial *trial, scratch *s) {
@@ -195,7 +205,10 @@ static double explain_trial(const fast_band *band, int64_t n_frequencies, const 
     place_pixels(band, trial, t.k_max, s, &t.pixels);
     for (int64_t i = 0; i < n_frequencies; i++) {
         int64_t n = band->first_alias[i + 1] - band->first_alias[i];
-        sum_frequency(&t, i, s, normal);
+        if (band->most_aliases == 1)
+            sum_single(&t, i, s, normal);
+        else
+            sum_frequency(&t, i, s, normal);
         normal += n * n;
     }
     return ps_cpu_explain(n_frequencies, band->first_alias, band->strength, s->normal, s->right);
@@ -247,4 +260,10 @@ static ps_code explain(ps_band *handle, int64_t n_frequencies, int64_t n_trials,
     return code;
 }
 
-const ps_trial_ops ps_trials_fast = {.create = create, .destroy = destroy, .explain = explain};
+static size_t bytes(int64_t n_pixels, int64_t n_frequencies, int64_t n_aliases) {
+    size_t padded = (size_t)((n_pixels + PS_FAST_TILE - 1) / PS_FAST_TILE * PS_FAST_TILE), n = (size_t)n_frequencies;
+    return sizeof(fast_band) + padded * 2 * sizeof(double) + (n + 1) * sizeof(int64_t) + n * (size_t)n_aliases * 2 * sizeof(double) +
+           n * padded * 2 * sizeof(float);
+}
+
+const ps_trial_ops ps_trials_fast = {.create = create, .destroy = destroy, .explain = explain, .bytes = bytes};

@@ -140,4 +140,10 @@ static ps_code explain(ps_band *handle, int64_t n_frequencies, int64_t n_trials,
     return code;
 }
 
-const ps_trial_ops ps_trials_reference = {.create = create, .destroy = destroy, .explain = explain};
+static size_t bytes(int64_t n_pixels, int64_t n_frequencies, int64_t n_aliases) {
+    size_t pixels = (size_t)n_pixels, n = (size_t)n_frequencies, aliases = (size_t)n_aliases;
+    return sizeof(reference_band) + pixels * 2 * sizeof(int32_t) + (n + 1) * sizeof(int64_t) + n * aliases * 2 * sizeof(double) +
+           n * pixels * 2 * sizeof(double);
+}
+
+const ps_trial_ops ps_trials_reference = {.create = create, .destroy = destroy, .explain = explain, .bytes = bytes};

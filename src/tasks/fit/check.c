@@ -7,12 +7,14 @@
 
 #include "tasks/fit/choose.h"
 #include "tasks/fit/item.h"
+#include "tasks/fit/memory.h"
 #include "tasks/fit/optics_file.h"
 
 /* The report's own part. */
 typedef struct {
     int64_t n;
     int64_t *frames; /* [n] which is fitted */
+    ps_fit_memory memory;
 } fit_check;
 
 ps_code ps_fit_check(ps_check_report *report, const ps_check_options *options, ps_error *error) {
@@ -35,6 +37,8 @@ ps_code ps_fit_check(ps_check_report *report, const ps_check_options *options, p
     }
     free(frames);
     if (!whole) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the report");
+    size_t budget = (size_t)(report->job.memory_budget_GiB * 1024.0 * 1024.0 * 1024.0);
+    PS_TRY(ps_fit_memory_plan(&report->run, ps_fit_entry(&report->job), report->ops, budget, &own->memory, error));
     int64_t n = own->n;
     report->output_bytes = n * (BYTES_PER_FIT + (2 * report->run.scan_rows * report->run.scan_columns) * (int64_t)sizeof(float));
     return PS_OK;
@@ -67,11 +71,24 @@ static void print_fits(const ps_check_report *report) {
     if (own->n > PS_CHECK_MOST_LISTED) printf("%*s... %" PRId64 " more\n", PS_CHECK_LABEL_WIDTH, "", own->n - PS_CHECK_MOST_LISTED);
 }
 
+static void print_memory(const ps_check_report *report) {
+    const ps_fit_memory *memory = &((const fit_check *)report->own)->memory;
+    ps_check_print_label("memory");
+    ps_check_print_bytes((double)memory->peak_bytes);
+    printf("%s: one frame ", memory->on_device ? " of the device" : "");
+    ps_check_print_bytes((double)memory->data.frame_bytes);
+    printf(", g of the bands that are fitted ");
+    ps_check_print_bytes((double)memory->band_bytes);
+    printf("; ");
+    ps_check_print_budget(&report->job);
+}
+
 void ps_fit_print_check(const ps_check_report *report) {
     ps_check_print_frames(&report->run, &report->job.series);
     print_free(&ps_fit_entry(&report->job)->options);
     print_fits(report);
     ps_check_print_backend(report);
+    print_memory(report);
     ps_check_print_looked(&report->run);
     ps_check_print_output(report);
     ps_check_print_machine(report);
@@ -87,6 +104,12 @@ void ps_fit_add_check(cJSON *root, const ps_check_report *report) {
     ps_check_add_output(root, report);
     ps_check_add_machine(root, report);
     ps_check_add_backend(root, report);
+    cJSON *memory = cJSON_AddObjectToObject(root, "memory_per_rank");
+    ps_check_add_number(memory, "peak_bytes", (double)own->memory.peak_bytes);
+    ps_check_add_number(memory, "frame_bytes", (double)own->memory.data.frame_bytes);
+    ps_check_add_number(memory, "band_bytes", (double)own->memory.band_bytes);
+    cJSON_AddBoolToObject(memory, "on_device", own->memory.on_device);
+    ps_check_add_budget(memory, &report->job);
     cJSON *fits = cJSON_AddArrayToObject(root, "fits");
     for (int64_t g = 0; g < own->n; g++) cJSON_AddItemToArray(fits, cJSON_CreateNumber((double)own->frames[g]));
     cJSON *names = cJSON_AddArrayToObject(root, "free");

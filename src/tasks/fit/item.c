@@ -7,9 +7,8 @@
 
 #include "cluster/watchdog.h"
 #include "core/log.h"
+#include "fit/bands.h"
 #include "tasks/reconstruct/blame.h"
-
-enum { COARSE = 0, WHOLE = 1, COARSE_FREQUENCIES = 60, COARSE_PIXELS = 1000 };
 
 void ps_fit_pictures_free(ps_fit_pictures *pictures) {
     free(pictures->before);
@@ -82,17 +81,6 @@ static void choose_twin(const ps_job_fit *fit, const ps_fit_options *options, co
 }
 
 /* ---- one fit ---- */
-
-static ps_code make_bands(const ps_fit_data *data, const ps_job_fit *fit, const ps_optics *start, ps_backend *backend,
-                          ps_fit_spread *spread, ps_error *error) {
-    int64_t coarse = data->n_frequencies < COARSE_FREQUENCIES ? data->n_frequencies : COARSE_FREQUENCIES;
-    spread->n_frequencies[COARSE] = coarse;
-    spread->n_frequencies[WHOLE] = data->n_frequencies;
-    PS_TRY(ps_fit_data_band(data, backend, start, 1, coarse, COARSE_PIXELS, fit->strength, &spread->bands[COARSE], &spread->power[COARSE],
-                            error));
-    return ps_fit_data_band(data, backend, start, fit->upsampling, data->n_frequencies, 0, fit->strength, &spread->bands[WHOLE],
-                            &spread->power[WHOLE], error);
-}
 
 /* How far pixels may come into the aperture while the fit moves it. */
 static double margin_mrad(const ps_fit_options *options, const ps_optics *start) {
@@ -167,7 +155,8 @@ ps_code ps_fit_item_run(const ps_cluster *cluster, const ps_fit_source *source, 
     PS_GO(agree_to_go_on(cluster, own, &go_on, error));
     if (!go_on) goto settled;
     PS_GO(ps_fit_data_share(cluster, &data, error));
-    PS_GO(ps_cluster_agree(cluster, make_bands(&data, fit, start, source->backend, &spread, error), error));
+    PS_GO(
+        ps_cluster_agree(cluster, ps_fit_bands_make(&data, source->backend, start, fit->upsampling, fit->strength, &spread, error), error));
     item->n_frequencies = data.n_frequencies;
     item->n_pixels = data.n_pixels;
     item->dose = data.dose;
@@ -184,7 +173,7 @@ settled:
     own = is_first ? settle(own, &reason, item, error) : PS_OK;
     code = ps_cluster_agree(cluster, own, error);
 done:
-    for (int i = 0; i < PS_FIT_MOST_BANDS; i++) ps_band_destroy(spread.bands[i]);
+    ps_fit_bands_free(&spread);
     ps_fit_data_free(&data);
     return code;
 }

@@ -14,6 +14,9 @@ typedef struct {
     ps_loader *loader;
 } ps_fit_source;
 
+/* The system that a frame is loaded into, at U = 1. bad: [detector pixels]. Owned by the caller. */
+ps_code ps_fit_plan_build(const ps_run_plan *run, const ps_optics *optics, const uint8_t *bad, ps_plan *plan, ps_error *error);
+
 /* g of up to `most` frequencies of a frame, at the pixels inside the optics' aperture, made wider by margin_mrad where the detector reaches
  * beyond it. */
 ps_code ps_fit_load_data(const ps_fit_source *source, int64_t frame, const ps_optics *optics, double margin_mrad, int64_t most,

@@ -8,6 +8,7 @@
 #include "optics/optics_json.h"
 #include "plan/memory.h"
 #include "tasks/fit/choose.h"
+#include "tasks/fit/memory.h"
 #include "tasks/series.h"
 
 typedef struct {
@@ -18,13 +19,19 @@ typedef struct {
     ps_fit_pictures pictures;
 } session;
 
-static ps_code open_backend(const ps_cluster *cluster, const ps_job *job, session *s, ps_error *error) {
+static ps_code open_backend(const ps_cluster *cluster, const ps_job *job, const ps_job_fit *fit, session *s, ps_error *error) {
     const ps_backend_ops *ops;
     ps_backend_options options;
     ps_run_memory memory = {0};
+    ps_device_info info;
+    ps_fit_memory planned;
     PS_TRY(ps_series_backend(cluster, job, &ops, &options, error));
     PS_TRY(ps_run_memory_begin(job, &s->run, ops, NULL, &memory, error));
+    options.memory_budget_bytes = memory.backend_budget;
     PS_TRY(ps_backend_open(ops, &options, &s->backend, error));
+    ps_backend_info(s->backend, &info);
+    size_t budget = memory.backend_budget ? memory.backend_budget : info.budget_bytes;
+    PS_TRY(ps_fit_memory_plan(&s->run, fit, ops, budget, &planned, error));
     const ps_loader_shape shape = ps_run_loader_shape(job, &s->run);
     return ps_loader_create(&shape, memory.ring_bytes, &s->loader, error);
 }
@@ -89,7 +96,7 @@ ps_code ps_fit_once(const ps_cluster *cluster, const ps_job *job, const ps_job_f
     PS_GO(ps_series_agree(cluster, ps_run_plan_build(job, &s->run, error), &s->run, error));
     PS_GO(ps_run_plan_survey(cluster, job, NULL, &s->run, 1, error));
     code = choose(fit, s, error);
-    if (code == PS_OK) code = open_backend(cluster, job, s, error);
+    if (code == PS_OK) code = open_backend(cluster, job, fit, s, error);
     PS_GO(ps_cluster_agree(cluster, code, error));
     PS_GO(do_fit(cluster, job, fit, s, error));
     PS_GO(share(cluster, s, optics, error));

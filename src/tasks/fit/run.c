@@ -11,6 +11,7 @@
 #include "store/view.h"
 #include "tasks/fit/choose.h"
 #include "tasks/fit/file.h"
+#include "tasks/fit/memory.h"
 #include "tasks/fit/optics_file.h"
 #include "tasks/series.h"
 
@@ -39,10 +40,14 @@ typedef struct {
 static ps_code open_backend(session *s, ps_error *error) {
     ps_backend_options options;
     ps_run_memory memory = {0};
+    ps_fit_memory planned;
     PS_TRY(ps_series_backend(s->cluster, s->job, &s->ops, &options, error));
     PS_TRY(ps_run_memory_begin(s->job, &s->run, s->ops, NULL, &memory, error));
+    options.memory_budget_bytes = memory.backend_budget;
     PS_TRY(ps_backend_open(s->ops, &options, &s->backend, error));
     ps_backend_info(s->backend, &s->device);
+    size_t budget = memory.backend_budget ? memory.backend_budget : s->device.budget_bytes;
+    PS_TRY(ps_fit_memory_plan(&s->run, ps_fit_entry(s->job), s->ops, budget, &planned, error));
     const ps_loader_shape shape = ps_run_loader_shape(s->job, &s->run);
     return ps_loader_create(&shape, memory.ring_bytes, &s->loader, error);
 }

@@ -46,7 +46,9 @@ static ps_code look_at_optics(ps_check_report *report, ps_error *error) {
     ps_code code = PS_OK;
     if (!report->device_is_here || report->job.optics.fit) return PS_OK;
     const ps_loader_shape shape = ps_run_loader_shape(&report->job, &report->run);
-    PS_GO(ps_backend_open(report->ops, &report->backend_options, &source.backend, error));
+    ps_backend_options options = report->backend_options;
+    options.memory_budget_bytes = own->memory.backend_budget;
+    PS_GO(ps_backend_open(report->ops, &options, &source.backend, error));
     PS_GO(ps_loader_create(&shape, own->memory.ring_bytes, &source.loader, error));
     for (int64_t g = 0; g < report->run.n_groups; g++) {
         char text[PS_BESIDE_TEXT];

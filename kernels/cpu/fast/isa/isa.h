@@ -64,6 +64,14 @@ typedef struct {
     /* sums: [n_rows, n_columns, 2, 8] doubles; upper: only where column >= row. */
     void (*products)(const ps_fast_operands *operands, bool upper, double *sums);
 
+    /* N and b of one alias against one spectrum, [n_tiles, 2, TILE], without storing the transfer: for trial optics. */
+    void (*explain)(const ps_fast_pixels *pixels, const ps_fast_alias *alias, const float *factor, const float *spectrum, double *normal,
+                    double right[2]);
+    /* Where a trial puts n pixels, a multiple of TILE: x = to_x[0] row + to_x[1] column + to_x[2], y likewise, 1 - x^2 - y^2, A(k).
+     * pitch: as in ps_fast_pixels. */
+    void (*place)(int64_t n, const double *row, const double *column, const double to_x[3], const double to_y[3], const float pitch[2],
+                  double *x, double *y, double *inside, float *factor);
+
     /* Scales every entry of one row to length 1, or 0 where its length is not above `floor`. */
     void (*normalise)(int64_t width, float floor, float *row);
 

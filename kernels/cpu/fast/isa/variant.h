@@ -19,6 +19,10 @@ enum { PS_FAST_VECTOR_BYTES = 16, PS_FAST_REGISTER_TILE = 2 };
 bool PS_FAST_NAME(ps_fast_transfer)(const ps_fast_pixels *pixels, const ps_fast_alias *alias, const float *factor, int64_t first, int64_t n,
                                     float *amplitude, float *phase);
 void PS_FAST_NAME(ps_fast_products)(const ps_fast_operands *operands, bool upper, double *sums);
+void PS_FAST_NAME(ps_fast_explain)(const ps_fast_pixels *pixels, const ps_fast_alias *alias, const float *factor, const float *spectrum,
+                                   double *normal, double right[2]);
+void PS_FAST_NAME(ps_fast_place)(int64_t n, const double *row, const double *column, const double to_x[3], const double to_y[3],
+                                 const float pitch[2], double *x, double *y, double *inside, float *factor);
 void PS_FAST_NAME(ps_fast_normalise)(int64_t width, float floor, float *row);
 void PS_FAST_NAME(ps_fast_tridiagonalise)(int n, double *matrix, double *reduced);
 void PS_FAST_NAME(ps_fast_to_basis)(int n, const double *matrix, const double *reduced, double *vectors);
