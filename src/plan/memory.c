@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/text.h"
+#include "plan/backend_question.h"
 #include "plan/images_at_once.h"
 
 static const size_t ring_bytes_most = (size_t)1 << 30;
@@ -20,8 +21,7 @@ ps_loader_shape ps_run_loader_shape(const ps_job *job, const ps_run_plan *run) {
                              .dtype = run->dtype};
 }
 
-/* The group with the most pixels decides: frequencies are alike in all groups, and aliases differ little. */
-static int64_t largest_group(const ps_run_plan *run) {
+int64_t ps_run_largest_group(const ps_run_plan *run) {
     int64_t largest = 0;
     for (int64_t i = 1; i < run->n_groups; i++)
         if (run->groups[i].plan.desc.n_active > run->groups[largest].plan.desc.n_active) largest = i;
@@ -34,7 +34,7 @@ static size_t budget_of(const ps_job *job) {
 
 /* Pixels of all groups; frequencies and aliases of one group, and of one frame with more pixels left out. */
 static size_t plan_bytes(const ps_run_plan *run) {
-    const ps_plan *largest = &run->groups[largest_group(run)].plan;
+    const ps_plan *largest = &run->groups[ps_run_largest_group(run)].plan;
     size_t detector = (size_t)(run->detector_rows * run->detector_columns), all = 0;
     size_t per_alias = 2 * sizeof(int32_t) + 4 * sizeof(double), per_pixel = sizeof(int32_t) + 2 * sizeof(double) + 1;
     for (int64_t g = 0; g < run->n_groups; g++)
@@ -135,30 +135,6 @@ ps_code ps_run_memory_begin(const ps_job *job, const ps_run_plan *run, const ps_
 
 /* ---- the backend's part ------------------------------------------------------------------------------------------------------- */
 
-typedef struct {
-    const ps_backend_ops *ops;
-    const ps_system_desc *desc;
-    ps_methods methods;
-    ps_dtype dtype;
-} backend_question;
-
-static ps_code ask(const backend_question *q, size_t budget, int64_t most, ps_memory_plan *plan, ps_error *error) {
-    return ps_backend_memory_plan(q->ops, q->desc, q->methods, q->dtype, budget, most, plan, error);
-}
-
-/* The smallest budget that one frame fits into, to a part in a thousand. */
-static ps_code find_least(const backend_question *q, size_t *least, ps_error *error) {
-    ps_memory_plan plan;
-    PS_TRY(ask(q, 0, 1, &plan, error));
-    size_t good = plan.peak_bytes, bad = plan.system_bytes + plan.frame_bytes;
-    while (good > bad && good - bad > good / 1000 + 4096) {
-        size_t middle = bad + (good - bad) / 2;
-        *(ask(q, middle, 1, &plan, NULL) == PS_OK ? &good : &bad) = middle;
-    }
-    *least = good;
-    return PS_OK;
-}
-
 static ps_code refuse_backend(const ps_run_plan *run, const ps_memory_plan *one, const ps_memory_share *share, const ps_run_memory *memory,
                               ps_error *error) {
     char needs[256], all[PS_BYTES_TEXT], system[PS_BYTES_TEXT], frame[PS_BYTES_TEXT], work[PS_BYTES_TEXT], host[PS_BYTES_TEXT];
@@ -180,14 +156,14 @@ static int64_t most_at_once(const ps_job *job, const ps_run_memory *memory) {
     return n > 1 ? n : 1;
 }
 
-static ps_code plan_backend(const ps_job *job, const ps_run_plan *run, const backend_question *q, const ps_memory_share *share,
+static ps_code plan_backend(const ps_job *job, const ps_run_plan *run, const ps_backend_question *q, const ps_memory_share *share,
                             ps_run_memory *memory, ps_error *error) {
     ps_error reason = {0};
-    PS_TRY(find_least(q, &memory->least_bytes, error));
-    ps_code code = ask(q, memory->backend_budget, most_at_once(job, memory), &memory->backend, &reason);
+    PS_TRY(ps_backend_question_least(q, &memory->least_bytes, error));
+    ps_code code = ps_backend_question_ask(q, memory->backend_budget, most_at_once(job, memory), &memory->backend, &reason);
     if (code == PS_E_MEMORY) {
         ps_memory_plan one;
-        PS_TRY(ask(q, 0, 1, &one, error));
+        PS_TRY(ps_backend_question_ask(q, 0, 1, &one, error));
         return refuse_backend(run, &one, share, memory, error);
     }
     if (code != PS_OK) return PS_FAIL(error, code, "%s", reason.text);
@@ -200,7 +176,7 @@ static ps_code plan_backend(const ps_job *job, const ps_run_plan *run, const bac
 
 ps_code ps_run_memory_finish(const ps_job *job, ps_run_plan *run, const ps_backend_ops *ops, const ps_memory_share *share,
                              size_t device_bytes, ps_run_memory *memory, ps_error *error) {
-    int64_t at = largest_group(run);
+    int64_t at = ps_run_largest_group(run);
     bool was_open = run->groups[at].plan.desc.frequencies != NULL;
     if (memory->on_device && device_bytes && (!memory->set_by_job || device_bytes < memory->backend_budget)) {
         memory->backend_budget = device_bytes;
@@ -211,7 +187,7 @@ ps_code ps_run_memory_finish(const ps_job *job, ps_run_plan *run, const ps_backe
                  ps_text_bytes((double)device_bytes, bytes));
     }
     PS_TRY(ps_run_group_open(job, run, at, error));
-    const backend_question question = {ops, &run->groups[at].plan.desc, ps_method_set_bits(&job->methods), run->dtype};
+    const ps_backend_question question = {ops, &run->groups[at].plan.desc, ps_method_set_bits(&job->methods), run->dtype};
     ps_code code = plan_backend(job, run, &question, share, memory, error);
     if (!was_open) ps_run_group_close(run, at);
     return code;

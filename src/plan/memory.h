@@ -31,6 +31,9 @@ ps_code ps_run_memory_begin(const ps_job *job, const ps_run_plan *run, const ps_
 ps_code ps_run_memory_finish(const ps_job *job, ps_run_plan *run, const ps_backend_ops *ops, const ps_memory_share *share,
                              size_t device_bytes, ps_run_memory *memory, ps_error *error);
 
+/* Which group decides about memory, the one with the most pixels: frequencies are alike in all groups, and aliases differ little. */
+int64_t ps_run_largest_group(const ps_run_plan *run);
+
 /* How the loader of a run is made. */
 ps_loader_shape ps_run_loader_shape(const ps_job *job, const ps_run_plan *run);
 
