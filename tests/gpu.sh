@@ -48,8 +48,11 @@ sanitize() {
     mkdir -p "$build/few" && cp "$build"/cases/{plain,one_row,aliases_21}.h5 "$build/few"
     local leave_out=(--kernel-name-exclude kernel_substring=fft)
     [ "$1" != initcheck ] || leave_out=() # what cuFFT writes must be seen as written
-    PS_CONTRACT_BACKENDS=cuda PS_ORACLE_CASES=$build/few compute-sanitizer --tool "$1" --error-exitcode 9 "${leave_out[@]}" \
-        "$build/tests/test_stored_cases"
+    local program
+    for program in test_stored_cases test_trials; do
+        PS_CONTRACT_BACKENDS=cuda PS_ORACLE_CASES=$build/few compute-sanitizer --tool "$1" --error-exitcode 9 "${leave_out[@]}" \
+            "$build/tests/$program" || return
+    done
 }
 
 # Packed patterns alone: every packing and type on the GPU.

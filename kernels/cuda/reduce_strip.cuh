@@ -135,6 +135,19 @@ struct ps_column {
 #pragma unroll
         for (int j = 0; j < 6; j++) c[j] = terms->c[j];
     }
+    /* Multiplies two values by the thickness factor, then by A(kappa): each gets the bits that amplitude() gives it. */
+    __device__ inline void multiply(const ps_cuda_geometry &g, double v, bool on_edge, float *a, float *b) const {
+        if (g.is_thick) {
+            float factor = ps_sinc(fma(y1, v, y0), 0.0f);
+            *a *= factor;
+            *b *= factor;
+        }
+        if (on_edge) {
+            float edge = ps_aperture<float>(g, row->p, v - row->place);
+            *a *= edge;
+            *b *= edge;
+        }
+    }
     /* A(kappa) times the thickness factor. */
     template <typename Real> __device__ inline Real amplitude(const ps_cuda_geometry &g, double v, bool on_edge, Real value) const {
         if (g.is_thick) value *= ps_sinc(fma(y1, v, y0), (Real)0);
@@ -179,10 +192,11 @@ __device__ inline void ps_add_single(const ps_cuda_geometry &g, const ps_column 
 #pragma unroll 1
     for (int i = begin; i < end; i++, at.advance()) {
         bool on_edge = at.on_edge();
-        float cosine, sine, aperture = at.tile->aperture[0], amplitude = column.amplitude(g, at.v, on_edge, aperture);
+        float cosine, sine, aperture = at.tile->aperture[0], amplitude = aperture;
+        float weighted = RIGHT ? at.tile->weighted_aperture[0] : 0.0f;
+        column.multiply(g, at.v, on_edge, &amplitude, &weighted);
         float unit = sign * ps_unit_amplitude(g, column, at.v, amplitude, aperture, on_edge);
         ps_turn_by_table(strip.directions, ps_row_turns(column.c, at.v), &cosine, &sine);
-        float weighted = RIGHT ? amplitude * at.tile->weight[0] : 0.0f;
 #pragma unroll
         for (int frame = 0; frame < FRAMES; frame++) {
             float2 value = at.value(frame);
@@ -213,16 +227,16 @@ __device__ inline void ps_add_both(const ps_cuda_geometry &g, const ps_row_phase
     ps_tile_walk at(strip, begin, 0);
 #pragma unroll 1
     for (int i = begin; i < end; i++, at.advance()) {
-        float re[2], im[2], aperture = at.tile->aperture[0];
+        float cosine[2], sine[2], amplitude[2], weighted[2], aperture = at.tile->aperture[0];
 #pragma unroll
         for (int side = 0; side < 2; side++) {
             const ps_column column(&rows[side * PS_CUDA_BAND_ROWS]);
-            float amplitude = column.amplitude(g, at.v, (int)(runs[side].edges() << i) < 0, aperture);
-            ps_turn_by_table(strip.directions, ps_row_turns(column.c, at.v), &re[side], &im[side]);
-            re[side] *= amplitude;
-            im[side] *= amplitude;
+            amplitude[side] = aperture;
+            weighted[side] = RIGHT ? at.tile->weighted_aperture[0] : 0.0f;
+            column.multiply(g, at.v, (int)(runs[side].edges() << i) < 0, &amplitude[side], &weighted[side]);
+            ps_turn_by_table(strip.directions, ps_row_turns(column.c, at.v), &cosine[side], &sine[side]);
         }
-        float gamma_re = re[0] - re[1], gamma_im = im[0] - im[1], weight = RIGHT ? at.tile->weight[0] : 0.0f;
+        float gamma_re = amplitude[0] * cosine[0] - amplitude[1] * cosine[1], gamma_im = amplitude[0] * sine[0] - amplitude[1] * sine[1];
         float2 unit = ps_unit_gamma(gamma_re, gamma_im);
         if (ps_gamma_is_small(gamma_re, gamma_im)) unit = ps_exact_unit_gamma(g, rows, at.v, (double)aperture);
 #pragma unroll
@@ -231,26 +245,30 @@ __device__ inline void ps_add_both(const ps_cuda_geometry &g, const ps_row_phase
             ps_add_product(&ssb[frame], unit.x, unit.y, value);
             if (RIGHT)
 #pragma unroll
-                for (int side = 0; side < 2; side++) ps_add_product(&right[side][frame], re[side] * weight, im[side] * weight, value);
+                for (int side = 0; side < 2; side++)
+                    ps_add_product(&right[side][frame], weighted[side] * cosine[side], weighted[side] * sine[side], value);
         }
     }
 }
 
-/* The runs of one alias: each side band's tiles before and after the other's, and those they share. rows: of this lane's row. */
+/* The runs of one alias: each side band's tiles before the other's, those they share, and those after. So a side band's tiles come in the
+ * order that ps_add_column takes them in, and b has the same bits. rows: of this lane's row. */
 template <bool RIGHT, int FRAMES>
 __device__ inline void ps_add_alias(const ps_cuda_geometry &g, const ps_row_phase *rows, const ps_strip &strip, const ps_run (&runs)[2],
                                     float2 (&ssb)[FRAMES], float2 (&right)[2][FRAMES]) {
     int begin = max(runs[0].begin(), runs[1].begin()), end = max(min(runs[0].end(), runs[1].end()), begin);
 #pragma unroll
-    for (int side = 0; side < 2; side++) {
-        if (runs[side].begin() >= runs[side].end()) continue;
-        const ps_column column(&rows[side * PS_CUDA_BAND_ROWS]);
-        int first = runs[side].begin(), last = min(runs[side].end(), begin);
-#pragma unroll 1
-        for (int part = 0; part < 2; part++, first = max(runs[side].begin(), end), last = runs[side].end())
+    for (int part = 0; part < 2; part++) {
+#pragma unroll
+        for (int side = 0; side < 2; side++) {
+            int first = part ? max(runs[side].begin(), end) : runs[side].begin(),
+                last = part ? runs[side].end() : min(runs[side].end(), begin);
+            if (first >= last) continue;
+            const ps_column column(&rows[side * PS_CUDA_BAND_ROWS]);
             ps_add_single<RIGHT>(g, column, strip, runs[side].edges(), first, last, side ? -1.0f : 1.0f, ssb, right[side]);
+        }
+        if (part == 0) ps_add_both<RIGHT>(g, rows, strip, runs, begin, end, ssb, right);
     }
-    ps_add_both<RIGHT>(g, rows, strip, runs, begin, end, ssb, right);
 }
 
 #endif

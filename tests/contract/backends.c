@@ -14,8 +14,8 @@
 
 enum { MOST_BACKENDS = 8 };
 
-static const contract_tolerance float64 = {1e-12, 1e-12, 1e-12, 1e-11, 1e-10, true, true};
-static const contract_tolerance fast = {2e-6, 1e-6, 1e-6, 1e-6, 2e-6, true, true};
+static const contract_tolerance float64 = {1e-12, 1e-12, 1e-12, 1e-11, 1e-10, true};
+static const contract_tolerance fast = {2e-6, 1e-6, 1e-6, 1e-6, 2e-6, true};
 
 static contract_backend chosen[MOST_BACKENDS];
 static int n_chosen;
@@ -44,7 +44,7 @@ static void offer_entry(const ps_backend_entry *entry) {
     contract_tolerance tolerance = strcmp(entry->precision, "reference") == 0 ? float64 : fast;
     ps_error error = {0};
     int count = 0;
-    tolerance.exact_chunks = tolerance.exact_beside = !entry->needs_device;
+    tolerance.exact_chunks = !entry->needs_device;
     if (ps_backend_entry_devices(entry, &count, &error) == PS_OK && count > 0) {
         offer(entry->ops, tolerance);
         return;

@@ -10,7 +10,6 @@
 typedef struct {
     double transfer, normal, right_side, eigenvalues, images;
     bool exact_chunks; /* results do not depend on the memory budget, to the last bit */
-    bool exact_beside; /* nor does b on whether SSB is reduced with it */
 } contract_tolerance;
 
 typedef struct {
