@@ -1,11 +1,19 @@
 #include "store/parts.h"
 
+#include <fcntl.h>
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
 /* ---- the list of what is written ---- */
+
+/* Most of a rank's threads read and decode the next frames meanwhile. */
+static int n_check_threads(void) {
+    int n = omp_get_max_threads() / 4;
+    return n < 1 ? 1 : n < PS_PART_CHECK_MOST ? n : PS_PART_CHECK_MOST;
+}
 
 ps_code ps_frame_parts_create(const ps_output *output, ps_frame_parts **created, ps_error *error) {
     ps_code code = PS_OK;
@@ -20,8 +28,7 @@ ps_code ps_frame_parts_create(const ps_output *output, ps_frame_parts **created,
     parts->crc = calloc((size_t)parts->n_parts + 1, sizeof *parts->crc);
     PS_GO_ALLOC(error, parts->is_written);
     PS_GO_ALLOC(error, parts->crc);
-    parts->room = malloc(PS_ROWS_PIECE);
-    PS_GO_ALLOC(error, parts->room);
+    PS_GO(ps_part_check_create(n_check_threads(), &parts->check, error));
     *created = parts;
     parts = NULL;
 done:
@@ -33,7 +40,7 @@ void ps_frame_parts_destroy(ps_frame_parts *parts) {
     if (!parts) return;
     free(parts->is_written);
     free(parts->crc);
-    free(parts->room);
+    ps_part_check_destroy(parts->check);
     free(parts);
 }
 
@@ -70,13 +77,22 @@ static ps_code check_finite(const ps_output *output, int64_t frame, int i, const
     return PS_FAIL(error, PS_E_NUMERIC, "frame %lld: %s holds a value that is not finite", (long long)frame, output->places[i].name);
 }
 
+/* Bringing the frame to disk at its end then has less to wait for. Where it cannot be done, that waits for all of it. */
+static void begin_writeback(const ps_output *output, const ps_rows *rows, int64_t frame, int64_t part) {
+#ifdef SYNC_FILE_RANGE_WRITE
+    off_t offset = (off_t)ps_rows_part_offset(rows, frame, part);
+    (void)!sync_file_range(output->fd, offset, (off_t)ps_rows_part_bytes(rows), SYNC_FILE_RANGE_WRITE);
+#endif
+}
+
 /* Writes a part and holds it against the file: some MPI-IO layers have lost data on some file systems. */
 static ps_code write_part(const ps_output *output, ps_frame_parts *parts, int i, int64_t part, const void *values, ps_error *error) {
     bool same;
     const ps_rows *rows = &output->results[i];
     PS_TRY(ps_rows_write_part(rows, parts->frame, part, values, output->write_limit, error));
-    parts->crc[parts->first[i] + part] = (uint32_t)crc32_z(0, values, ps_rows_part_bytes(rows));
-    PS_TRY(ps_rows_compare_part(rows, output->fd, parts->frame, part, values, parts->room, &same, error));
+    begin_writeback(output, rows, parts->frame, part);
+    PS_TRY(
+        ps_part_check_run(parts->check, rows, output->fd, parts->frame, part, values, &parts->crc[parts->first[i] + part], &same, error));
     if (!same)
         return PS_FAIL(error, PS_E_IO,
                        "%s: frame %lld of %s does not read back as it was written: MPI-IO or the file system lost data; "

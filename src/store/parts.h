@@ -3,6 +3,7 @@
 #define PS_STORE_PARTS_H
 
 #include "store/internal.h"
+#include "store/part_check.h"
 
 struct ps_frame_parts {
     int64_t frame;
@@ -12,7 +13,7 @@ struct ps_frame_parts {
     int64_t n_parts;                /* of all results */
     bool *is_written;               /* [n_parts] */
     uint32_t *crc;                  /* [n_parts] */
-    char *room;                     /* [PS_ROWS_PIECE] to read back into: writing a frame takes no memory */
+    ps_part_check *check;           /* reads back, with memory of its own: writing a frame takes none */
 };
 
 /* An image that the file has a place for, is asked for once and holds finite numbers (else PS_E_NUMERIC). */

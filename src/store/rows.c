@@ -100,6 +100,10 @@ size_t ps_rows_part_bytes(const ps_rows *rows) {
     return rows->row_bytes / (size_t)ps_rows_parts(rows);
 }
 
+uint64_t ps_rows_part_offset(const ps_rows *rows, int64_t row, int64_t part) {
+    return rows->offset + (uint64_t)row * rows->row_bytes + (uint64_t)part * ps_rows_part_bytes(rows);
+}
+
 ps_code ps_rows_write_part(const ps_rows *rows, int64_t row, int64_t part, const void *data, size_t limit_bytes, ps_error *error) {
     PS_ASSERT(part >= 0 && part < ps_rows_parts(rows));
     return write_span(rows, row, rows->rank == PS_ROWS_MAX_RANK, (hsize_t)part, data, limit_bytes, error);
@@ -165,11 +169,9 @@ static void compare_piece(const char *piece, size_t bytes, void *context) {
     c->expected += bytes;
 }
 
-ps_code ps_rows_compare_part(const ps_rows *rows, int fd, int64_t row, int64_t part, const void *data, char *room, bool *same,
-                             ps_error *error) {
+ps_code ps_rows_compare(const ps_rows *rows, int fd, uint64_t offset, size_t bytes, const void *data, char *room, bool *same,
+                        ps_error *error) {
     comparison c = {data, true};
-    size_t bytes = ps_rows_part_bytes(rows);
-    uint64_t offset = rows->offset + (uint64_t)row * rows->row_bytes + (uint64_t)part * bytes;
     ps_code code = visit_span(rows, fd, offset, bytes, room, compare_piece, &c, error);
     *same = code == PS_OK && c.same;
     return code;

@@ -28,13 +28,14 @@ ps_code ps_rows_write(const ps_rows *rows, int64_t row, const void *data, size_t
 /* A row with four axes is dims[1] parts (images of one strength each) that lie one behind the other; any other row is one. */
 int64_t ps_rows_parts(const ps_rows *rows);
 size_t ps_rows_part_bytes(const ps_rows *rows);
+uint64_t ps_rows_part_offset(const ps_rows *rows, int64_t row, int64_t part); /* in the file, bytes */
 /* As ps_rows_write, of one part. */
 ps_code ps_rows_write_part(const ps_rows *rows, int64_t row, int64_t part, const void *data, size_t limit_bytes, ps_error *error);
 /* CRC-32 of a row as it stands in the file, continuing from *crc. */
 ps_code ps_rows_crc(const ps_rows *rows, int fd, int64_t row, uint32_t *crc, ps_error *error);
-/* *same: that part of the row in the file holds exactly these bytes. room: [PS_ROWS_PIECE], scratch. */
-ps_code ps_rows_compare_part(const ps_rows *rows, int fd, int64_t row, int64_t part, const void *data, char *room, bool *same,
-                             ps_error *error);
+/* *same: the file holds exactly these bytes at that place. room: [PS_ROWS_PIECE], scratch. */
+ps_code ps_rows_compare(const ps_rows *rows, int fd, uint64_t offset, size_t bytes, const void *data, char *room, bool *same,
+                        ps_error *error);
 ps_code ps_rows_read(const ps_rows *rows, int fd, int64_t row, void *data, ps_error *error);
 
 #endif
