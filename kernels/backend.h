@@ -92,6 +92,7 @@ typedef struct ps_frame ps_frame;
 typedef struct {
     int device;                 /* ordinal among the visible devices; ignored by cpu */
     int n_threads;              /* CPU threads; 0: all of OpenMP's */
+    int n_pieces;               /* rooms for packed patterns (ps_frame_unpack_room), at most; 0: as many as the backend likes */
     size_t memory_budget_bytes; /* of the device's memory; 0: what is free, less a reserve */
     int n_sharing; /* ranks that use the device, this one included; without a budget each takes its part of what is free; 0: 1 */
 } ps_backend_options;

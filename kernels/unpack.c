@@ -13,13 +13,14 @@ ps_unpack_meaning ps_unpack_meaning_of(ps_dtype dtype, uint32_t limit) {
     return (ps_unpack_meaning){.value_planes = all, .no_count_planes = ps_dtype_invalid_value(dtype), .limit = limit};
 }
 
-bool ps_unpack_shape_of(ps_packing packing, uint32_t element_bytes, int64_t n_elements, const uint8_t *stream, size_t n_stream,
-                        ps_unpack_shape *shape) {
+bool ps_unpack_shape_of(ps_packing packing, uint32_t element_bytes, bool big_endian, int64_t n_elements, const uint8_t *stream,
+                        size_t n_stream, ps_unpack_shape *shape) {
     uint32_t all = (uint32_t)n_elements * element_bytes;
     *shape = (ps_unpack_shape){.packing = packing, .element_bytes = element_bytes, .n_elements = (uint32_t)n_elements};
+    shape->flip = big_endian ? 8 * (element_bytes - 1) : 0;
     if (packing == PS_PACKED_PLAIN) {
-        shape->block_bytes = all;
-        shape->n_blocks = 1;
+        shape->block_bytes = all < PS_UNPACK_PLAIN_BLOCK ? all : PS_UNPACK_PLAIN_BLOCK;
+        shape->n_blocks = (all + shape->block_bytes - 1) / shape->block_bytes;
         return true;
     }
     if (n_stream < PS_UNPACK_HEADER) return false;
@@ -41,12 +42,13 @@ static void add_seen(ps_unpack_tally *tally, const uint8_t *looks, uint32_t elem
     tally->n_limited += limited;
 }
 
-/* Of n elements one after the other, which become what the limit makes of them. */
+/* Of n elements one after the other, which become native, and what the limit makes of them. */
 static void see_elements(const ps_unpack_shape *shape, ps_unpack_meaning meaning, const uint8_t *looks, uint32_t first, uint32_t n,
                          uint8_t *elements, ps_unpack_tally *tally) {
     for (uint32_t i = 0; i < n; i++) {
         uint32_t value = 0;
         memcpy(&value, elements + (size_t)i * shape->element_bytes, shape->element_bytes);
+        value = ps_unpack_native(value, shape->flip);
         ps_unpack_seen seen = ps_unpack_see_value(&value, shape->element_bytes, meaning);
         memcpy(elements + (size_t)i * shape->element_bytes, &value, shape->element_bytes);
         add_seen(tally, looks, first + i, seen.lit, seen.marked, seen.limited);
@@ -57,13 +59,13 @@ static void see_elements(const ps_unpack_shape *shape, ps_unpack_meaning meaning
 static void take_block(const ps_unpack_shape *shape, ps_unpack_meaning meaning, const uint8_t *looks, uint32_t first, uint32_t n,
                        uint8_t *planes, uint8_t *elements, ps_unpack_tally *tally) {
     for (uint32_t w = 0; 32 * w < n; w++) {
-        ps_unpack_seen seen = ps_unpack_see(planes, n / 8, shape->element_bytes, w, meaning);
+        ps_unpack_seen seen = ps_unpack_see(planes, n / 8, shape->element_bytes, shape->flip, w, meaning);
         for (uint32_t i = 32 * w; i < n && i < 32 * w + 32; i++)
             add_seen(tally, looks, first + i, seen.lit >> i % 32 & 1, seen.marked >> i % 32 & 1, seen.limited >> i % 32 & 1);
         ps_unpack_turn(planes, n / 8, shape->element_bytes, w, seen.limited);
     }
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t value = ps_unpack_element(planes, n, shape->element_bytes, ps_unpack_place(i, n));
+        uint32_t value = ps_unpack_element(planes, n, shape->element_bytes, shape->flip, ps_unpack_place(i, n));
         memcpy(elements + (size_t)i * shape->element_bytes, &value, shape->element_bytes);
     }
 }
@@ -75,7 +77,7 @@ static bool unpack_blocks(const ps_unpack_shape *shape, ps_unpack_meaning meanin
     bool has_planes = shape->packing == PS_PACKED_BSLZ4;
     uint32_t done = 0;
     for (uint32_t block = 0; block < shape->n_blocks; block++) {
-        uint32_t n_bytes = ps_unpack_block_bytes(shape, block), n_from = ps_unpack_stored_bytes(shape, stream, starts[block]);
+        uint32_t n_bytes = ps_unpack_block_bytes(shape, block), n_from = ps_unpack_stored_bytes(shape, stream, starts[block], block);
         if (!ps_unpack_bytes(shape, stream + starts[block], n_from, has_planes ? planes : elements + done, n_bytes)) return false;
         if (has_planes)
             take_block(shape, meaning, looks, done / shape->element_bytes, n_bytes / shape->element_bytes, planes, elements + done, tally);
@@ -93,7 +95,7 @@ bool ps_unpack_pattern(ps_packing packing, ps_dtype dtype, int64_t n_elements, c
     ps_unpack_tally unwanted, *sum = tally ? tally : &unwanted;
     memset(sum, 0, sizeof *sum);
     if (n_stream > UINT32_MAX || !ps_unpack_takes(dtype, n_elements) ||
-        !ps_unpack_shape_of(packing, (uint32_t)ps_dtype_bytes(dtype), n_elements, stream, n_stream, &shape))
+        !ps_unpack_shape_of(packing, (uint32_t)ps_dtype_bytes(dtype), rules && rules->big_endian, n_elements, stream, n_stream, &shape))
         return false;
     uint32_t room = shape.n_blocks > 0 ? ps_unpack_block_bytes(&shape, 0) : 0;
     uint32_t *starts = malloc(((size_t)shape.n_blocks + 1) * sizeof *starts);

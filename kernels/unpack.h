@@ -17,7 +17,7 @@ typedef struct {
     uint32_t offset, bytes;
 } ps_packed_pattern;
 
-/* Patterns of neighbouring positions, each in one stream of its own, little endian, of the frame's element type. */
+/* Patterns of neighbouring positions, each in one stream of its own, of the frame's element type, in the byte order that the rules say. */
 typedef struct {
     ps_packing packing;
     int64_t first_position, n_positions;
@@ -26,11 +26,12 @@ typedef struct {
     const ps_packed_pattern *patterns; /* [n_positions] */
 } ps_packed;
 
-/* How counts are looked at on the way. */
+/* How the elements lie, and how counts are looked at on the way. */
 typedef struct {
     uint32_t limit;       /* counts at and above become the invalid-count value; 0: none. Unsigned types */
     const uint8_t *looks; /* [detector pixels] sum of 1: in the first tally, 2: in the second; NULL: nothing is tallied. Where there is
                              a tally all of a pattern is unpacked, else only blocks with active pixels, and damage elsewhere is not found */
+    bool big_endian;
 } ps_unpack_rules;
 
 /* Of one pattern: over the pixels of the first and of the second tally of `looks`. As input/odd_patterns.h counts. */
@@ -46,10 +47,10 @@ bool ps_unpack_takes(ps_dtype dtype, int64_t n_pixels);
 /* value_planes, no_count_planes and the limit for a type. */
 ps_unpack_meaning ps_unpack_meaning_of(ps_dtype dtype, uint32_t limit);
 /* Shape of the patterns whose first stream is given; false: its header says what no stream says. */
-bool ps_unpack_shape_of(ps_packing packing, uint32_t element_bytes, int64_t n_elements, const uint8_t *stream, size_t n_stream,
-                        ps_unpack_shape *shape);
-/* elements: [n_elements], limited ones as the invalid-count value; tally: NULL: none. false: the stream is damaged, found by the same
- * tests as ps_bslz4_decode and ps_lz4_decode make; elements are undefined then. PS_E_MEMORY is false too. */
+bool ps_unpack_shape_of(ps_packing packing, uint32_t element_bytes, bool big_endian, int64_t n_elements, const uint8_t *stream,
+                        size_t n_stream, ps_unpack_shape *shape);
+/* elements: [n_elements], native, limited ones as the invalid-count value; tally: NULL: none. false: the stream is damaged, found by the
+ * same tests as ps_bslz4_decode and ps_lz4_decode make; elements are undefined then. PS_E_MEMORY is false too. */
 bool ps_unpack_pattern(ps_packing packing, ps_dtype dtype, int64_t n_elements, const ps_unpack_rules *rules, const uint8_t *stream,
                        size_t n_stream, void *elements, ps_unpack_tally *tally);
 

@@ -19,7 +19,14 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { PS_UNPACK_WINDOW = 128, PS_UNPACK_LONG = 15, PS_UNPACK_MIN_MATCH = 4, PS_UNPACK_BYTEWISE = 64, PS_UNPACK_ROUND = 128 };
+enum {
+    PS_UNPACK_PLAIN_BLOCK = 8192,
+    PS_UNPACK_WINDOW = 128,
+    PS_UNPACK_LONG = 15,
+    PS_UNPACK_MIN_MATCH = 4,
+    PS_UNPACK_BYTEWISE = 64,
+    PS_UNPACK_ROUND = 128
+};
 
 /* The next bytes of a packed block, held by the lanes: the byte at `base` is the first. base may lie up to 3 bytes in front of the block.
  */
@@ -306,11 +313,12 @@ typedef struct {
     uint32_t lit, marked, limited; /* a count that is not 0; none; none because it reached the limit */
 } ps_unpack_seen;
 
-PS_UNPACK ps_unpack_seen ps_unpack_see(const uint8_t *planes, uint32_t columns, uint32_t element_bytes, uint32_t w,
+/* flip: as in ps_unpack_shape. */
+PS_UNPACK ps_unpack_seen ps_unpack_see(const uint8_t *planes, uint32_t columns, uint32_t element_bytes, uint32_t flip, uint32_t w,
                                        ps_unpack_meaning meaning) {
     uint32_t any = 0, all = meaning.no_count_planes ? 0xffffffffu : 0, reached = meaning.limit ? 0xffffffffu : 0;
     for (uint32_t p = 0; p < 8 * element_bytes; p++) {
-        uint32_t plane = ps_unpack_plane(planes, columns, p, w);
+        uint32_t plane = ps_unpack_plane(planes, columns, p ^ flip, w);
         if (meaning.value_planes >> p & 1) any |= plane;
         if (meaning.no_count_planes >> p & 1) all &= plane;
         if (meaning.limit) reached = meaning.limit >> p & 1 ? plane & reached : plane | reached;
@@ -332,11 +340,18 @@ PS_UNPACK void ps_unpack_turn(uint8_t *planes, uint32_t columns, uint32_t elemen
     }
 }
 
-/* Byte 0 upwards of a turned element: at most four bytes. */
-PS_UNPACK uint32_t ps_unpack_element(const uint8_t *turned, uint32_t n, uint32_t element_bytes, uint32_t place) {
+/* The value of a turned element: at most four bytes, n apart. */
+PS_UNPACK uint32_t ps_unpack_element(const uint8_t *turned, uint32_t n, uint32_t element_bytes, uint32_t flip, uint32_t place) {
     uint32_t value = 0;
-    for (uint32_t b = 0; b < element_bytes; b++) value |= (uint32_t)turned[place + b * n] << 8 * b;
+    for (uint32_t b = 0; b < element_bytes; b++) value |= (uint32_t)turned[place + b * n] << (8 * b ^ flip);
     return value;
+}
+
+/* The value of an element that was read in the byte order of this machine. */
+PS_UNPACK uint32_t ps_unpack_native(uint32_t stored, uint32_t flip) {
+    if (flip == 0) return stored;
+    uint32_t turned = stored << 24 | (stored & 0xff00u) << 8 | (stored >> 8 & 0xff00u) | stored >> 24;
+    return turned >> (24 - flip);
 }
 
 /* Of one element: bits of ps_unpack_seen, each 0 or 1; *value becomes the invalid-count value where the limit says so. */
@@ -366,9 +381,10 @@ PS_UNPACK uint64_t ps_unpack_big_endian(const uint8_t *bytes, uint32_t n) {
 typedef struct {
     ps_packing packing;
     uint32_t element_bytes; /* 1, 2 or 4 */
+    uint32_t flip;          /* big-endian elements: 8 (element_bytes - 1), which turns the number of a bit into that of its plane; else 0 */
     uint32_t n_elements;    /* of a pattern */
-    uint32_t block_bytes;   /* as the header says; 0: no stream of this packing says so */
-    uint32_t n_blocks;      /* that have a length in front, or (plain) one; further elements follow as they are */
+    uint32_t block_bytes;   /* as the header says, or (plain) what a warp takes at a time; 0: no stream of this packing says so */
+    uint32_t n_blocks;      /* that have a length in front, or (plain) nothing; further elements follow as they are */
 } ps_unpack_shape;
 
 /* Bytes that block number `block` unpacks to. */
@@ -398,8 +414,8 @@ PS_UNPACK bool ps_unpack_find_blocks(const ps_unpack_shape *shape, const uint8_t
     if (!ps_unpack_header_fits(shape, stream, n_stream)) return false;
     uint32_t at = shape->packing == PS_PACKED_PLAIN ? 0 : PS_UNPACK_HEADER;
     if (shape->packing == PS_PACKED_PLAIN) {
-        starts[0] = 0;
-        starts[1] = n_stream;
+        for (uint32_t block = 0; block < shape->n_blocks; block++) starts[block] = block * shape->block_bytes;
+        starts[shape->n_blocks] = n_stream;
         return true;
     }
     for (uint32_t block = 0; block < shape->n_blocks; block++) {
@@ -414,9 +430,9 @@ PS_UNPACK bool ps_unpack_find_blocks(const ps_unpack_shape *shape, const uint8_t
     return n_stream - at >= ps_unpack_rest_bytes(shape);
 }
 
-/* Bytes that a block takes in the stream. */
-PS_UNPACK uint32_t ps_unpack_stored_bytes(const ps_unpack_shape *shape, const uint8_t *stream, uint32_t start) {
-    if (shape->packing == PS_PACKED_PLAIN) return shape->block_bytes;
+/* Bytes that block number `block`, which begins at start, takes in the stream. */
+PS_UNPACK uint32_t ps_unpack_stored_bytes(const ps_unpack_shape *shape, const uint8_t *stream, uint32_t start, uint32_t block) {
+    if (shape->packing == PS_PACKED_PLAIN) return ps_unpack_block_bytes(shape, block);
     return (uint32_t)ps_unpack_big_endian(stream + start - PS_UNPACK_LENGTH, PS_UNPACK_LENGTH);
 }
 

@@ -73,7 +73,7 @@ virus_job() {
   "series": { "files": ["$data/virus/virus_*_master.h5"], "scan_shape": [127, 127] },
   "optics": "$data/virus/optics.json", "upsampling": $2, "weights": "poisson",
   "methods": { "ssb": { "estimator": "wave" }, "phase": { "strength": [0.1, 1.0] }, "complex": { "strength": [0.3] } },
-  "output": { "file": "$build/virus_$1.h5" }, "compute": { "backend": "$1", "precision": "$3", "unpack": "device" } }
+  "output": { "file": "$build/virus_$1.h5" }, "compute": { "backend": "$1", "precision": "$3" } }
 JOB
 }
 

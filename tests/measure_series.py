@@ -92,7 +92,7 @@ def measure(a, case, n):
     stem, tail = files.split("*")
     job = {"task": "reconstruct", "optics": a.optics, "upsampling": upsampling, "methods": methods, "output": {"file": str(a.folder / "o.h5")},
            "series": {"files": [str(a.folder / f"{stem}{i}{tail}") for i in range(n)], "scan_shape": [a.scan, a.scan]},
-           "compute": {"backend": a.backend, "unpack": "device"}}
+           "compute": {"backend": a.backend}}
     return call(a, "job.json", job, a.ranks)
 
 

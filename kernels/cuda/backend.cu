@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "kernels/cuda/operations.h"
+#include "kernels/cuda/unpack.cuh"
 #include "kernels/histogram.h"
 
 /* What a backend without a stated budget leaves free: the library's own allocations and other programs' small ones. */
@@ -69,6 +70,8 @@ static ps_code open_device(ps_cuda_backend *backend, const ps_backend_options *o
     if (options->memory_budget_bytes == 0 && free_bytes <= reserve_bytes)
         return PS_FAIL(error, PS_E_MEMORY, "cuda: device %d has %.3f GiB free, %.3f GiB are kept in reserve", backend->device,
                        (double)free_bytes / (1 << 30), (double)reserve_bytes / (1 << 30));
+    int n_pieces = options->n_pieces > 0 && options->n_pieces < PS_CUDA_PIECES ? options->n_pieces : PS_CUDA_PIECES;
+    backend->n_pieces = n_pieces > 3 ? n_pieces : 3;
     size_t n_sharing = (size_t)options->n_sharing;
     backend->budget_bytes = options->memory_budget_bytes ? options->memory_budget_bytes : (free_bytes - reserve_bytes) / n_sharing;
     backend->info.budget_bytes = backend->budget_bytes;

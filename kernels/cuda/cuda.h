@@ -82,6 +82,7 @@ typedef struct {
     int64_t n_blocks;
     cudaEvent_t *arrived; /* [n_blocks] */
     pthread_mutex_t memory_lock, compute_lock, upload_lock;
+    int n_pieces;              /* of it */
     struct ps_cuda_ring *ring; /* unpack_ring.cu; NULL until packed patterns are put */
     ps_device_info info;
 } ps_cuda_backend;
@@ -273,7 +274,7 @@ struct ps_cuda_frame {
     bool has_means;
     double dose;
     ps_unpack_meaning unpack_meaning; /* of the packed patterns that are being put */
-    bool unpack_tallies;
+    bool unpack_tallies, unpack_big_endian;
 
     void *memory;
     size_t memory_bytes;

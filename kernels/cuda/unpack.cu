@@ -76,7 +76,7 @@ template <typename Word> __device__ inline Word *count_of(const unpack_arguments
 template <typename Word, bool sees> __device__ inline void take_rest(const unpack_arguments &a, const uint8_t *rest, int64_t position) {
     uint32_t lane = threadIdx.x % 32, n = a.shape.n_elements % 8, first = a.shape.n_elements - n;
     auto element = [&](uint32_t i, ps_unpack_seen *seen) {
-        uint32_t value = ps_unpack_element(rest + i * sizeof(Word), 1, sizeof(Word), 0);
+        uint32_t value = ps_unpack_element(rest + i * sizeof(Word), 1, sizeof(Word), a.shape.flip, 0);
         *seen = ps_unpack_see_value(&value, sizeof(Word), a.meaning);
         return value;
     };
@@ -102,7 +102,7 @@ __device__ inline void turn_planes(const unpack_arguments &a, uint8_t *planes, u
     for (uint32_t w = threadIdx.x % 32; 32 * w < n; w += 32) {
         ps_unpack_seen seen = {0, 0, 0};
         if (sees) {
-            seen = ps_unpack_see(planes, n / 8, sizeof(Word), w, a.meaning);
+            seen = ps_unpack_see(planes, n / 8, sizeof(Word), a.shape.flip, w, a.meaning);
             add_seen(a, &own, seen, bits_at(a.looks, first + 32 * w), bits_at(a.looks + a.n_words, first + 32 * w));
         }
         if (bits_at(a.active, first + 32 * w) != 0) ps_unpack_turn(planes, n / 8, sizeof(Word), w, seen.limited);
@@ -129,7 +129,7 @@ static __global__ void __launch_bounds__(32 * MOST_WARPS) unpack_kernel(const __
     }
     uint8_t *room = (uint8_t *)shared + threadIdx.x / 32 * a.room_bytes;
     uint32_t n_bytes = ps_unpack_block_bytes(&a.shape, block), n = n_bytes / (uint32_t)sizeof(Word);
-    if (!ps_unpack_lz4(stream + start, ps_unpack_stored_bytes(&a.shape, stream, start), room, n_bytes)) {
+    if (!ps_unpack_lz4(stream + start, ps_unpack_stored_bytes(&a.shape, stream, start, block), room, n_bytes)) {
         a.refused[position] = 1;
         return;
     }
@@ -138,7 +138,7 @@ static __global__ void __launch_bounds__(32 * MOST_WARPS) unpack_kernel(const __
     int32_t end = a.first_entry[block + 1];
     for (int32_t e = a.first_entry[block] + (int32_t)(threadIdx.x % 32); e < end; e += 32) {
         uint2 entry = a.entries[e];
-        *count_of<Word>(a, entry.x, position) = (Word)ps_unpack_element(room, n, sizeof(Word), entry.y);
+        *count_of<Word>(a, entry.x, position) = (Word)ps_unpack_element(room, n, sizeof(Word), a.shape.flip, entry.y);
     }
 }
 
@@ -153,20 +153,20 @@ static __global__ void __launch_bounds__(32 * BYTES_WARPS, 8)
     const uint8_t *stream = a.packed.d_bytes + a.packed.d_patterns[local].offset;
     uint32_t start = starts[block], n_bytes = ps_unpack_block_bytes(&a.shape, block);
     uint8_t *to = raw + in_batch * a.shape.n_elements * a.shape.element_bytes + block * a.shape.block_bytes;
-    if (!ps_unpack_bytes(&a.shape, stream + start, ps_unpack_stored_bytes(&a.shape, stream, start), to, n_bytes))
+    if (!ps_unpack_bytes(&a.shape, stream + start, ps_unpack_stored_bytes(&a.shape, stream, start, block), to, n_bytes))
         a.refused[a.packed.first_position + local] = 1;
 }
 
-/* Tallies a pattern a block, and makes the limit hold in place. */
+/* Tallies a pattern a block, and makes counts native and the limit hold in place. */
 template <typename Word>
 static __global__ void __launch_bounds__(SEE_THREADS)
     see_kernel(const __grid_constant__ unpack_arguments a, int64_t batch_first, Word *raw) {
     Word *pattern = raw + (int64_t)blockIdx.x * a.shape.n_elements;
     lane_tally own = {};
     for (uint32_t i = threadIdx.x; i < a.shape.n_elements; i += SEE_THREADS) {
-        uint32_t value = pattern[i];
+        uint32_t value = ps_unpack_native(pattern[i], a.shape.flip);
         ps_unpack_seen seen = ps_unpack_see_value(&value, sizeof(Word), a.meaning);
-        if (seen.limited) pattern[i] = (Word)value;
+        if (seen.limited || a.shape.flip) pattern[i] = (Word)value;
         add_seen(a, &own, seen, bits_at(a.looks, i) & 1, bits_at(a.looks + a.n_words, i) & 1);
     }
     __syncwarp();
@@ -234,10 +234,10 @@ static ps_code launch_dense(ps_cuda_frame *frame, const unpack_arguments *a, boo
 }
 
 template <typename Word> static ps_code launch(ps_cuda_frame *frame, const unpack_arguments *a, cudaStream_t stream, ps_error *error) {
-    bool sees = frame->unpack_tallies || a->meaning.limit > 0;
-    if (a->packed.is_dense) return launch_dense<Word>(frame, a, sees, stream, error);
+    bool sees = frame->unpack_tallies || a->meaning.limit > 0, is_changed = sees || a->shape.flip > 0;
+    if (a->packed.is_dense) return launch_dense<Word>(frame, a, is_changed, stream, error);
     PS_CUDA_LAUNCH(error, find_kernel, (unsigned)ps_cuda_blocks(a->packed.n_positions, FIND_THREADS), FIND_THREADS, 0, stream, *a);
-    if (a->shape.packing != PS_PACKED_BSLZ4) return launch_bytes<Word>(frame, a, sees, stream, error);
+    if (a->shape.packing != PS_PACKED_BSLZ4) return launch_bytes<Word>(frame, a, is_changed, stream, error);
     return sees ? launch_blocks<Word, true>(frame->system->backend, a, stream, error)
                 : launch_blocks<Word, false>(frame->system->backend, a, stream, error);
 }

@@ -34,8 +34,8 @@ ps_code ps_cuda_bench_unpack(ps_frame *handle, const ps_packed *packed, double *
     ps_unpack_shape shape;
     timing t = {};
     ps_code code = PS_OK;
-    if (!ps_unpack_shape_of(packed->packing, (uint32_t)ps_dtype_bytes(frame->dtype), system->base.n_pixels, packed->bytes + first->offset,
-                            first->bytes, &shape))
+    if (!ps_unpack_shape_of(packed->packing, (uint32_t)ps_dtype_bytes(frame->dtype), false, system->base.n_pixels,
+                            packed->bytes + first->offset, first->bytes, &shape))
         return PS_FAIL(error, PS_E_ARGUMENT, "the first packed pattern has no sound header");
     t.bytes = packed->n_bytes + 1024 + (size_t)packed->n_positions * (sizeof *first + ((size_t)shape.n_blocks + 1) * sizeof(uint32_t));
     PS_TRY(ps_cuda_enter(system->backend, error));

@@ -27,7 +27,8 @@ typedef struct {
 } piece_layout;
 
 struct ps_cuda_ring {
-    piece pieces[PS_CUDA_PIECES];
+    piece pieces[PS_CUDA_PIECES]; /* [n_pieces] */
+    int n_pieces;
     piece_layout layout;
     int next, n_taken, n_frames; /* n_frames: being put */
     pthread_mutex_t lock;
@@ -67,7 +68,7 @@ size_t ps_cuda_ring_bytes(const ps_system_desc *desc, ps_dtype dtype) {
 void ps_cuda_ring_release(ps_cuda_backend *backend) {
     struct ps_cuda_ring *ring = backend->ring;
     if (!ring) return;
-    for (int i = 0; i < PS_CUDA_PIECES; i++) {
+    for (int i = 0; i < ring->n_pieces; i++) {
         piece *p = &ring->pieces[i];
         if (p->stream) cudaStreamSynchronize(p->stream);
         if (p->stream) cudaStreamDestroy(p->stream);
@@ -108,15 +109,16 @@ static ps_code ensure_ring(ps_cuda_frame *frame, ps_error *error) {
     if (old && old->n_frames > 0)
         return PS_FAIL(error, PS_E_ARGUMENT, "cuda: packed patterns of larger frames than those that are being put");
     ps_cuda_ring_release(backend);
-    make_way(frame->system, PS_CUDA_PIECES * l.d_bytes);
+    make_way(frame->system, (size_t)backend->n_pieces * l.d_bytes);
     struct ps_cuda_ring *ring = (struct ps_cuda_ring *)calloc(1, sizeof *ring);
     if (!ring) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for a ring of pieces");
     pthread_mutex_init(&ring->lock, NULL);
     pthread_cond_init(&ring->changed, NULL);
     ring->layout = l;
+    ring->n_pieces = backend->n_pieces;
     backend->ring = ring;
     ps_code code = PS_OK;
-    for (int i = 0; i < PS_CUDA_PIECES && code == PS_OK; i++) code = build_piece(backend, &l, &ring->pieces[i], error);
+    for (int i = 0; i < ring->n_pieces && code == PS_OK; i++) code = build_piece(backend, &l, &ring->pieces[i], error);
     if (code != PS_OK) ps_cuda_ring_release(backend);
     return code;
 }
@@ -125,9 +127,9 @@ static ps_code ensure_ring(ps_cuda_frame *frame, ps_error *error) {
 static ps_code take_piece(struct ps_cuda_ring *ring, int most, const ps_cuda_frame *owner, piece **taken, ps_error *error) {
     pthread_mutex_lock(&ring->lock);
     while (ring->n_taken > most) pthread_cond_wait(&ring->changed, &ring->lock);
-    while (ring->pieces[ring->next].is_taken) ring->next = (ring->next + 1) % PS_CUDA_PIECES;
+    while (ring->pieces[ring->next].is_taken) ring->next = (ring->next + 1) % ring->n_pieces;
     piece *p = &ring->pieces[ring->next];
-    ring->next = (ring->next + 1) % PS_CUDA_PIECES;
+    ring->next = (ring->next + 1) % ring->n_pieces;
     p->is_taken = true;
     p->owner = owner;
     ring->n_taken++;
@@ -164,6 +166,7 @@ static ps_code begin_locked(ps_cuda_frame *frame, const ps_unpack_rules *rules, 
     PS_TRY(ensure_ring(frame, error));
     frame->unpack_meaning = ps_unpack_meaning_of(frame->dtype, rules ? rules->limit : 0);
     frame->unpack_tallies = rules && rules->looks;
+    frame->unpack_big_endian = rules && rules->big_endian;
     PS_TRY(send_looks(frame, rules ? rules->looks : NULL, error));
     PS_TRY(PS_CUDA(error, cudaMemset(frame->d_refused, 0, (size_t)system->n_positions)));
     PS_TRY(PS_CUDA(error, cudaMemset(frame->d_tally, 0, (size_t)system->n_positions * sizeof(ps_unpack_tally))));
@@ -186,7 +189,7 @@ static ps_code lend(ps_frame *handle, uint8_t **room, size_t *bytes, ps_error *e
     ps_cuda_backend *backend = ((ps_cuda_frame *)handle)->system->backend;
     piece *p = NULL;
     PS_TRY(ps_cuda_enter(backend, error));
-    PS_TRY(take_piece(backend->ring, PS_CUDA_PIECES - 2, (ps_cuda_frame *)handle, &p, error));
+    PS_TRY(take_piece(backend->ring, backend->ring->n_pieces - 2, (ps_cuda_frame *)handle, &p, error));
     *room = p->h_bytes;
     *bytes = backend->ring->layout.bytes;
     return PS_OK;
@@ -267,7 +270,7 @@ static ps_code put_copied(ps_cuda_frame *frame, const ps_packed *packed, const p
         piece *p = NULL;
         size_t bytes = 0;
         n = 0;
-        code = take_piece(ring, PS_CUDA_PIECES - 1, frame, &p, error);
+        code = take_piece(ring, ring->n_pieces - 1, frame, &p, error);
         if (code == PS_OK) n = fill_piece(packed, done, &ring->layout, p, patterns, &bytes);
         if (code == PS_OK && n > 0) code = submit(frame, p, shape, packed->first_position + done, n, patterns, bytes, error);
         if (code == PS_OK && n == 0) code = refuse(frame, packed->first_position + done, 1, error);
@@ -278,7 +281,7 @@ static ps_code put_copied(ps_cuda_frame *frame, const ps_packed *packed, const p
 }
 
 static piece *piece_of(struct ps_cuda_ring *ring, const uint8_t *bytes) {
-    for (int i = 0; i < PS_CUDA_PIECES; i++)
+    for (int i = 0; i < ring->n_pieces; i++)
         if (bytes == ring->pieces[i].h_bytes) return &ring->pieces[i];
     return NULL;
 }
@@ -289,8 +292,8 @@ static bool find_shape(const ps_cuda_frame *frame, const ps_packed *packed, ps_u
     int64_t n_pixels = system->desc.detector_rows * system->desc.detector_columns;
     for (int64_t i = 0; i < packed->n_positions; i++) {
         const ps_packed_pattern *p = &packed->patterns[i];
-        if (!ps_unpack_shape_of(packed->packing, (uint32_t)ps_dtype_bytes(frame->dtype), n_pixels, packed->bytes + p->offset, p->bytes,
-                                shape))
+        if (!ps_unpack_shape_of(packed->packing, (uint32_t)ps_dtype_bytes(frame->dtype), frame->unpack_big_endian, n_pixels,
+                                packed->bytes + p->offset, p->bytes, shape))
             continue;
         return ps_cuda_unpack_fits(system->backend, shape) && (int64_t)shape->n_blocks + 1 <= system->backend->ring->layout.starts;
     }
@@ -327,7 +330,7 @@ static ps_code end(ps_frame *handle, uint8_t *refused, ps_unpack_tally *tally, p
     ps_cuda_backend *backend = frame->system->backend;
     int64_t n = frame->system->n_positions;
     ps_code code = ps_cuda_enter(backend, error);
-    for (int i = 0; i < PS_CUDA_PIECES; i++) {
+    for (int i = 0; i < backend->ring->n_pieces; i++) {
         if (backend->ring->pieces[i].owner == frame) give_piece(backend->ring, &backend->ring->pieces[i]);
         if (code == PS_OK) code = PS_CUDA(error, cudaStreamSynchronize(backend->ring->pieces[i].stream));
     }

@@ -92,17 +92,17 @@ ps_code ps_bench_master_put(const ps_bench_master *m, ps_frame *frame, int n_thr
     char why[PS_PACKED_WHY];
     ps_code code = PS_OK;
     double begin_s = ps_seconds();
-    uint8_t *too_large = malloc((size_t)m->n_positions);
-    PS_GO_ALLOC(error, too_large);
+    uint8_t *notes = malloc((size_t)m->n_positions);
+    PS_GO_ALLOC(error, notes);
     PS_GO(ps_reader_open(m->path, NULL, &reader, error));
     PS_GO(ps_packed_open(reader, &recording, why, error));
     if (!recording) PS_GO(PS_FAIL(error, PS_E_INTERNAL, "%s: is not read packed: %s", m->path, why));
     *open_s = ps_seconds() - begin_s;
-    PS_GO(ps_packed_put(recording, frame, n_threads, NULL, too_large, error));
-    if (memchr(too_large, 1, (size_t)m->n_positions)) PS_GO(PS_FAIL(error, PS_E_INTERNAL, "a pattern fits into no room"));
+    PS_GO(ps_packed_put(recording, frame, n_threads, NULL, NULL, notes, error));
+    if (memchr(notes, PS_PACKED_TOO_LARGE, (size_t)m->n_positions)) PS_GO(PS_FAIL(error, PS_E_INTERNAL, "a pattern fits into no room"));
 done:
     ps_packed_close(recording);
     ps_reader_close(reader);
-    free(too_large);
+    free(notes);
     return code;
 }

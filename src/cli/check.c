@@ -63,6 +63,7 @@ static ps_code check_task(const check_arguments *given, ps_check_report *report,
     const ps_task *task = ps_task_of_job(&report->job);
     const ps_check_options options = {.every_recording = given->data};
     PS_TRY(task->check(report, &options, error));
+    PS_TRY(ps_run_plan_find_bytes(&report->job, &report->run, error));
     if (given->time && task->estimate_time) PS_TRY(task->estimate_time(report, error));
     if (given->json) return print_json(task, report, error);
     print_text(task, report);

@@ -127,6 +127,7 @@ static ps_code print_recording(const char *source, const ps_reader_options *opti
     printf("%s\n", source);
     print_line("format", "%s", reader->info.format);
     print_scan(reader);
+    PS_GO(ps_reader_data_bytes(reader, &reader->info.data_bytes, error));
     print_counts(&reader->info);
     print_instrument(&reader->info);
     print_untold(&reader->info);

@@ -14,6 +14,7 @@ typedef struct {
     int n_nodes;
     bool threads; /* MPI_THREAD_MULTIPLE was granted */
     char host[MPI_MAX_PROCESSOR_NAME];
+    int n_cpus;      /* its part of the node's CPUs; 0: not known. Set by cluster/placement.h, as is: */
     char cores[320]; /* where this rank computes, for records; "": not known. Set by cluster/placement.h */
 } ps_cluster;
 

@@ -92,6 +92,7 @@ static void apply(ps_cluster *cluster, ps_cores_plan *plan, const char *by, int 
     ps_cpu_set_print(&plan->set, cores, sizeof cores);
     say(cluster, plan, cores, by);
     if (!getenv("OMP_NUM_THREADS")) omp_set_num_threads(n_threads > 0 ? n_threads : plan->n_threads);
+    cluster->n_cpus = plan->n_threads;
     static const char *const done[] = {[PS_CORES_KEPT] = "as it was started",
                                        [PS_CORES_SPREAD] = "spread by the program",
                                        [PS_CORES_FREED] = "freed by the program",

@@ -319,7 +319,7 @@ ps_code ps_hdf5_chunks_read(ps_hdf5_dataset *dataset, const ps_hdf5_read *read, 
     ps_code code = PS_OK;
     ps_hdf5_lock();
     ps_hdf5_note(dataset->path, 0, 0);
-    if (!dataset->index) code = PS_BUSY(PS_RESOURCE_FILE, ps_chunk_index_build(dataset, error));
+    if (!dataset->index || !dataset->index->is_found) code = PS_BUSY(PS_RESOURCE_FILE, ps_chunk_index_build(dataset, error));
     ps_hdf5_unlock();
     PS_TRY(code);
     return dataset->index->places ? read_chunks(&r, 0, r.n_chunks, NULL, error) : read_in_batches(&r, error);

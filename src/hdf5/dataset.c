@@ -237,8 +237,6 @@ ps_code ps_hdf5_dataset_open(const char *path, const char *name, ps_hdf5_dataset
     PS_GO(read_layout(opened, converted, error));
     opened->image_low = read_image_number(opened, "image_nr_low");
     opened->image_high = read_image_number(opened, "image_nr_high");
-    opened->data_bytes = opened->is_virtual ? opened->n_positions * opened->rows * opened->columns * (int64_t)opened->stored_bytes
-                                            : (int64_t)H5Dget_storage_size(opened->dataset);
     *dataset = opened;
     opened = NULL;
 done:
@@ -258,6 +256,31 @@ void ps_hdf5_dataset_close(ps_hdf5_dataset *dataset) {
     free(dataset->path);
     free(dataset->name);
     free(dataset);
+}
+
+int64_t ps_hdf5_dataset_bytes(const ps_hdf5_dataset *dataset) {
+    if (dataset->is_virtual) return dataset->n_positions * dataset->rows * dataset->columns * (int64_t)dataset->stored_bytes;
+    ps_hdf5_lock();
+    ps_hdf5_note(dataset->path, 0, 0);
+    int64_t bytes = (int64_t)H5Dget_storage_size(dataset->dataset);
+    ps_hdf5_unlock();
+    return bytes;
+}
+
+ps_code ps_hdf5_dataset_is_empty(ps_hdf5_dataset *dataset, bool *empty, ps_error *error) {
+    *empty = false;
+    if (dataset->is_virtual || dataset->chunk[0] == 0) return PS_OK; /* contiguous ones without data are refused */
+    ps_hdf5_lock();
+    ps_hdf5_note(dataset->path, 0, 0);
+    ps_code code = ps_chunk_index_begin(dataset, error);
+    if (code == PS_OK && dataset->index->tree != PS_NO_TREE)
+        *empty = ps_chunk_index_is_empty(dataset->index);
+    else if (code == PS_OK) {
+        *empty = H5Dget_storage_size(dataset->dataset) == 0;
+        if (*empty && ps_hdf5_lacked_memory()) code = hdf5_failed(dataset, "cannot tell what was written", error);
+    }
+    ps_hdf5_unlock();
+    return code;
 }
 
 /* A block of whole or partial scan rows that is one hyperslab. counts: [lead0, lead1, rows, columns] */

@@ -29,7 +29,6 @@ typedef struct {
     int64_t contiguous_at;         /* byte of path where contiguous data begins, one element as it is delivered (but for its byte order)
                                       after the other; -1: it does not lie so */
     char compression[32];          /* for people */
-    int64_t data_bytes;            /* on disk; of a virtual dataset, which has none of its own, unpacked */
     int64_t image_low, image_high; /* attributes image_nr_low and image_nr_high; 0: not there */
     hid_t file, dataset;
     struct ps_chunk_index *index; /* of PS_CHUNKS_*: NULL until the first read; index.h */
@@ -38,6 +37,11 @@ typedef struct {
 /* Owned by the caller: ps_hdf5_dataset_close. Rank-local. */
 ps_code ps_hdf5_dataset_open(const char *path, const char *name, ps_hdf5_dataset **dataset, ps_error *error);
 void ps_hdf5_dataset_close(ps_hdf5_dataset *dataset);
+
+/* Bytes on disk; of a virtual dataset, which has none of its own, unpacked. The library walks the whole index of chunks for it. */
+int64_t ps_hdf5_dataset_bytes(const ps_hdf5_dataset *dataset);
+/* *empty: no chunk of it was ever written, as far as its index says so at once. */
+ps_code ps_hdf5_dataset_is_empty(ps_hdf5_dataset *dataset, bool *empty, ps_error *error);
 
 /* A read of positions [first, first + n) of a dataset. */
 typedef struct {

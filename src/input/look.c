@@ -14,11 +14,13 @@ static const size_t largest_frame = (size_t)1 << 30; /* bytes; larger ones are n
 static void read_frames(ps_reader *reader) {
     const ps_recording *info = &reader->info;
     bool present;
+    int64_t data_bytes;
     size_t pixels = (size_t)(info->detector_rows * info->detector_columns), bytes = pixels * ps_dtype_bytes(info->dtype);
     uint8_t *bad = bytes <= largest_frame ? malloc(pixels) : NULL;
     void *frame = bytes <= largest_frame ? malloc(bytes) : NULL;
     if (bad) ps_reader_mask(reader, bad, &present, NULL);
     if (frame) ps_reader_read(reader, 0, 1, frame, NULL);
+    ps_reader_data_bytes(reader, &data_bytes, NULL);
     if (frame) ps_reader_read(reader, info->n_positions - 1, 1, frame, NULL);
     free(bad);
     free(frame);

@@ -57,14 +57,19 @@ ps_pattern_tally ps_patterns_choose(const uint32_t lit[2], const uint32_t marked
         }                                                                                                                            \
         return sum;                                                                                                                  \
     }                                                                                                                                \
-    static bool is_flat_##dtype(const type *values, int64_t n_pixels) {                                                              \
-        int64_t k = 1;                                                                                                               \
-        while (k < n_pixels && values[k] == values[0]) k++;                                                                          \
-        return n_pixels >= FEW_PIXELS && k == n_pixels;                                                                              \
+    static bool is_flat_##dtype(const type *values, int64_t n_pixels, const int32_t *bad, int64_t n_bad) {                           \
+        int64_t first = 0, b = 0;                                                                                                    \
+        while (b < n_bad && bad[b] == first) first++, b++;                                                                           \
+        for (int64_t k = first + 1; k < n_pixels; k++) {                                                                             \
+            bool is_bad = b < n_bad && bad[b] == k;                                                                                  \
+            if (!is_bad && values[k] != values[first]) return false;                                                                 \
+            b += is_bad;                                                                                                             \
+        }                                                                                                                            \
+        return n_pixels - n_bad >= FEW_PIXELS;                                                                                       \
     }                                                                                                                                \
     static ps_pattern_tally tally_##dtype(const type *values, int64_t n_pixels, const int32_t *bad, int64_t n_bad) {                 \
         ps_pattern_tally some = every_##dtype(values, n_pixels, bad, n_bad, PERIOD);                                                 \
-        if (some.lit > 0 && is_flat_##dtype(values, n_pixels)) return (ps_pattern_tally){.marked = 0};                               \
+        if (some.lit > 0 && is_flat_##dtype(values, n_pixels, bad, n_bad)) return (ps_pattern_tally){.marked = 0};                   \
         return is_good(some, n_pixels) ? some : every_##dtype(values, n_pixels, bad, n_bad, PROBE);                                  \
     }
 DEFINE_TALLY(PS_U8, uint8_t, uint8_t, value == UINT8_MAX)

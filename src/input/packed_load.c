@@ -14,7 +14,7 @@ typedef struct {
     ps_reader *reader;
     ps_packed_recording *recording;
     int64_t n_positions, n_pixels;
-    uint8_t *looks, *refused, *too_large;
+    uint8_t *looks, *refused, *notes;
     ps_unpack_tally *packed_tally;
     void *pattern;
     int32_t *bad;
@@ -24,7 +24,7 @@ typedef struct {
 static void release(loading *l) {
     ps_packed_close(l->recording);
     ps_reader_close(l->reader);
-    void *arrays[] = {l->looks, l->refused, l->too_large, l->packed_tally, l->pattern, l->bad};
+    void *arrays[] = {l->looks, l->refused, l->notes, l->packed_tally, l->pattern, l->bad};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
 }
 
@@ -32,11 +32,11 @@ static ps_code allocate(loading *l, ps_error *error) {
     size_t positions = (size_t)l->n_positions, pixels = (size_t)l->n_pixels;
     l->looks = malloc(pixels);
     l->refused = malloc(positions);
-    l->too_large = calloc(positions, 1);
+    l->notes = calloc(positions, 1);
     l->packed_tally = malloc(positions * sizeof *l->packed_tally);
     l->pattern = malloc(pixels * ps_dtype_bytes(l->request->shape->dtype));
     l->bad = malloc((pixels + 1) * sizeof *l->bad);
-    if (!l->looks || !l->refused || !l->too_large || !l->packed_tally || !l->pattern || !l->bad)
+    if (!l->looks || !l->refused || !l->notes || !l->packed_tally || !l->pattern || !l->bad)
         return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory to read packed patterns");
     for (size_t i = 0; l->request->bad && i < pixels; i++)
         if (l->request->bad[i]) l->bad[l->n_bad++] = (int32_t)i;
@@ -68,17 +68,18 @@ static ps_code put_counts(loading *l, int64_t position, ps_pattern_tally *tally,
     return ps_frame_upload(l->frame, position, 1, l->pattern, error);
 }
 
-/* A pattern of one value throughout has all pixels lit, and packs well: rare enough to be looked at as counts. */
+/* A pattern of one value throughout has all pixels lit, and is even or packs well: rare enough to be looked at as counts. */
 static bool may_be_flat(const loading *l, int64_t position) {
     size_t pattern_bytes = (size_t)l->n_pixels * ps_dtype_bytes(l->request->shape->dtype);
     const ps_unpack_tally *t = &l->packed_tally[position];
-    return t->lit[1] == l->n_pixels - l->n_bad && ps_packed_is_short(l->recording, position, pattern_bytes);
+    bool may_be = l->notes[position] & PS_PACKED_EVEN || ps_packed_is_short(l->recording, position, pattern_bytes);
+    return may_be && t->lit[1] == l->n_pixels - l->n_bad;
 }
 
 static ps_code take_tallies(loading *l, ps_pattern_tally *tally, ps_loader_findings *found, ps_error *error) {
     int64_t n_limited = 0;
     for (int64_t i = 0; i < l->n_positions; i++) {
-        if (l->refused[i] || l->too_large[i]) {
+        if (l->refused[i] || l->notes[i] & PS_PACKED_TOO_LARGE) {
             PS_TRY(put_counts(l, i, &tally[i], error));
             continue;
         }
@@ -95,12 +96,14 @@ static ps_code take_tallies(loading *l, ps_pattern_tally *tally, ps_loader_findi
 }
 
 static ps_code put_recording(loading *l, ps_pattern_tally *tally, ps_packed_outcome *outcome, ps_error *error) {
-    ps_unpack_rules rules = {.limit = ps_packed_limit(l->recording), .looks = l->looks};
+    ps_unpack_rules rules = {
+        .limit = ps_packed_limit(l->recording), .looks = l->looks, .big_endian = ps_packed_is_big_endian(l->recording)};
     ps_error reason = {0};
     int64_t n_refused = 0;
     PS_TRY(ps_frame_unpack_begin(l->frame, &rules, error));
-    ps_code code = ps_packed_put(l->recording, l->frame, 0, &l->request->watch, l->too_large, &reason);
+    ps_code code = ps_packed_put(l->recording, l->frame, l->request->n_threads, &l->request->watch, l->looks, l->notes, &reason);
     outcome->is_taken = code != PS_E_INPUT && code != PS_E_IO;
+    outcome->is_packed = !ps_packed_is_left(l->recording);
     if (!outcome->is_taken) return snprintf(outcome->why, sizeof outcome->why, "%.150s", reason.text), PS_OK;
     if (code != PS_OK) return PS_FAIL(error, code, "%s", reason.text);
     PS_TRY(ps_frame_unpack_end(l->frame, l->refused, &n_refused, l->packed_tally, error));

@@ -11,6 +11,7 @@ typedef struct {
     const ps_loader_shape *shape;
     const char *source;
     const uint8_t *bad; /* [detector pixels] that tallies do not look at, not 0: bad; NULL: none */
+    int n_threads;      /* that read; 0: all of OpenMP's */
     ps_packed_watch watch;
 } ps_packed_request;
 

@@ -53,6 +53,14 @@ ps_code ps_reader_mask(ps_reader *reader, uint8_t *bad, bool *present, ps_error 
     return reader ? reader->ops->mask(reader, bad, present, error) : PS_OK;
 }
 
+ps_code ps_reader_data_bytes(ps_reader *reader, int64_t *bytes, ps_error *error) {
+    ps_hdf5_forget_lack();
+    while (!reader->ops->data_bytes && reader->inner) reader = reader->inner;
+    if (reader->ops->data_bytes) return reader->ops->data_bytes(reader, bytes, error);
+    *bytes = reader->info.data_bytes;
+    return PS_OK;
+}
+
 /* A file that is missing is listed as it was written: beside the recording when that is no whole path. */
 static ps_code add_file(ps_name_list *files, const char *folder, const char *name, ps_error *error) {
     if (name[0] == '/') return ps_file_list_add(files, name, error);

@@ -47,7 +47,7 @@ typedef struct {
     double saturation;         /* counts at and above are saturated; NAN: not said */
     char acquisition_time[64]; /* ISO 8601 or empty */
     int64_t n_files;           /* files that hold the data */
-    int64_t data_bytes;        /* their size on disk */
+    int64_t data_bytes;        /* their size on disk; of HDF5 0: ps_reader_data_bytes looks for it */
     int64_t n_missing;         /* patterns without data, filled (allow_partial) */
     /* where the file says it: "/entry/instrument/beam/incident_energy", "dim0", ...; empty: it does not */
     char voltage_place[80], scan_place[80], step_place[80], pitch_place[80];
@@ -68,11 +68,16 @@ typedef struct {
     int64_t n_saturated, n_negative, n_nonfinite;
 } ps_invalid_counts;
 
-/* Where patterns lie in a file as they are delivered: the counts of position p from byte first_byte + p * stride_bytes on. */
-typedef struct {
+/* Where patterns lie in a file as they are delivered, but for their byte order: position p from byte first_byte + p * stride_bytes on,
+ * first lead_bytes that are for `check`, then its counts. */
+typedef struct ps_reader_plain {
     const char *path;
     int descriptor; /* the reader's */
     int64_t first_byte, stride_bytes;
+    bool big_endian;
+    int64_t lead_bytes;
+    /* Whether what stands in front of a pattern is what should; any thread. NULL: nothing to check. */
+    ps_code (*check)(const ps_reader *reader, int64_t position, const uint8_t *lead, ps_error *error);
 } ps_reader_plain;
 
 typedef struct {
@@ -88,6 +93,7 @@ typedef struct {
     /* bad: [detector_rows, detector_columns], 1 where the file's own mask says not to use a pixel; *present false: the file has none. */
     ps_code (*mask)(ps_reader *reader, uint8_t *bad, bool *present, ps_error *error); /* NULL: the inner reader's, or none */
     ps_invalid_counts (*invalid)(const ps_reader *reader);                            /* NULL: the inner reader's, if any */
+    ps_code (*data_bytes)(ps_reader *reader, int64_t *bytes, ps_error *error);        /* NULL: the inner reader's, or info's */
     bool (*plain)(const ps_reader *reader, ps_reader_plain *plain); /* NULL, or false: they do not lie there as delivered */
 } ps_reader_ops;
 
@@ -104,6 +110,9 @@ struct ps_reader {
 void ps_reader_close(ps_reader *reader);
 ps_code ps_reader_read(ps_reader *reader, int64_t first_position, int64_t n_positions, void *counts, ps_error *error);
 ps_code ps_reader_mask(ps_reader *reader, uint8_t *bad, bool *present, ps_error *error);
+
+/* Bytes on disk of what is read, which takes a walk through every chunk's entry in the index of an HDF5 file. */
+ps_code ps_reader_data_bytes(ps_reader *reader, int64_t *bytes, ps_error *error);
 
 /* Adds to files everything the recording is read from: the named file, linked data files, sources of virtual datasets, external raw files,
  * companions; those that are missing (allow_partial) too. Always in the same order. */

@@ -188,7 +188,8 @@ static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *info, 
     H5O_info_t object;
     if (info->type == H5L_TYPE_EXTERNAL)
         s->code = look_at_link(s, group, name, info->u.val_size);
-    else if (info->type == H5L_TYPE_HARD && H5Oget_info_by_name(group, name, &object, H5P_DEFAULT) >= 0 && object.type == H5O_TYPE_DATASET)
+    else if (info->type == H5L_TYPE_HARD && H5Oget_info_by_name2(group, name, &object, H5O_INFO_BASIC, H5P_DEFAULT) >= 0 &&
+             object.type == H5O_TYPE_DATASET)
         s->code = look_at_dataset(s, group, name);
     return s->code == PS_OK ? 0 : -1;
 }

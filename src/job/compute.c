@@ -22,7 +22,7 @@ ps_code ps_job_read_compute(const ps_json *place, ps_job *job, ps_error *error) 
     ps_json backend = ps_json_member(place, "backend"), precision = ps_json_member(place, "precision");
     ps_json budget = ps_json_member(place, "memory_budget_GiB"), threads = ps_json_member(place, "threads");
     ps_json unpack = ps_json_member(place, "unpack");
-    int choice = PS_PRECISION_FAST, unpacker = 0;
+    int choice = PS_PRECISION_FAST, unpacker = 1;
     PS_TRY(ps_json_object(place, keys, COUNT(keys), error));
     PS_TRY(read_backend(&backend, job, error));
     PS_TRY(ps_json_choice(&precision, precisions, COUNT(precisions), &choice, error));

@@ -150,6 +150,23 @@ ps_code ps_run_plan_open_frames(const ps_job *job, ps_run_plan *plan, ps_file_ma
     return check_uniform(plan, first, error);
 }
 
+static ps_code find_bytes(const ps_job *job, const char *source, int64_t *bytes, ps_error *error) {
+    ps_reader_options options = ps_job_reader_options(job);
+    ps_reader *reader = NULL;
+    PS_TRY(ps_reader_open(source, &options, &reader, error));
+    ps_code code = ps_reader_data_bytes(reader, bytes, error);
+    ps_reader_close(reader);
+    return code;
+}
+
+ps_code ps_run_plan_find_bytes(const ps_job *job, ps_run_plan *plan, ps_error *error) {
+    for (int64_t i = 0; i < plan->series.n_items; i++) {
+        ps_run_frame *frame = &plan->frames[i];
+        if (!frame->unreadable) PS_TRY(find_bytes(job, plan->series.items[i].source, &frame->info.data_bytes, error));
+    }
+    return PS_OK;
+}
+
 void ps_run_plan_free_masks(ps_file_masks *masks) {
     for (int64_t i = 0; i < masks->n_masks; i++) free(masks->masks[i]);
     free(masks->masks);

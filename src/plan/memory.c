@@ -59,14 +59,20 @@ static size_t image_bytes(const ps_run_plan *run) {
     return (size_t)(run->image_rows * run->image_columns) * sizeof(float);
 }
 
-/* Pinned buffers of a device for counts on their way up. */
-static size_t pinned_bytes(const ps_job *job, const ps_run_plan *run, const ps_backend_ops *ops) {
-    const size_t upload_most = (size_t)64 << 20, piece_least = (size_t)8 << 20;
+static ps_packed_share share_packed(const ps_job *job, const ps_run_plan *run, const ps_backend_ops *ops, const ps_memory_share *share,
+                                    int n_cpus) {
     int64_t n_pixels = run->detector_rows * run->detector_columns;
-    size_t pattern = (size_t)n_pixels * ps_dtype_bytes(run->dtype), pieces = 0;
-    if (job->unpacks_on_device && ps_backend_unpacks(ops, PS_PACKED_BSLZ4, run->dtype, n_pixels)) /* what packed patterns are read into */
-        pieces = 16 * (pattern + pattern / 32 > piece_least ? pattern + pattern / 32 : piece_least + piece_least / 32);
-    return pieces + 2 * upload_most;
+    size_t pattern = (size_t)n_pixels * ps_dtype_bytes(run->dtype);
+    bool is_limited = share && share->bytes != UINT64_MAX;
+    if (!job->unpacks_on_device || !ps_backend_unpacks(ops, PS_PACKED_BSLZ4, run->dtype, n_pixels)) return (ps_packed_share){0};
+    int n_threads = job->n_threads > 0 ? (int)job->n_threads : omp_get_max_threads();
+    return ps_packed_share_find(n_threads, n_cpus, pattern, is_limited ? (size_t)share->bytes : 0);
+}
+
+/* Pinned buffers of a device for counts on their way up. */
+static size_t pinned_bytes(const ps_packed_share *packed) {
+    const size_t upload_most = (size_t)64 << 20;
+    return (size_t)packed->n_pieces * packed->piece_bytes + 2 * upload_most;
 }
 
 static ps_code refuse(const ps_run_plan *run, const ps_run_memory *memory, const ps_memory_share *share, const char *needs,
@@ -105,15 +111,16 @@ static size_t choose_ring(const ps_loader_shape *shape, const ps_memory_share *s
     return ps_loader_bytes(shape, most);
 }
 
-ps_code ps_run_memory_begin(const ps_job *job, const ps_run_plan *run, const ps_backend_ops *ops, const ps_memory_share *share,
+ps_code ps_run_memory_begin(const ps_job *job, const ps_run_plan *run, const ps_backend_ops *ops, const ps_memory_share *share, int n_cpus,
                             ps_run_memory *memory, ps_error *error) {
     const ps_loader_shape shape = ps_run_loader_shape(job, run);
     *memory = (ps_run_memory){.on_device = strcmp(ops->name, "cuda") == 0};
+    memory->packed = share_packed(job, run, ops, share, n_cpus);
     memory->ring_bytes = choose_ring(&shape, share);
     int64_t held = memory->on_device ? PS_MOST_FRAMES_PER_BATCH + 1 : 2; /* one is written while others are computed */
     memory->n_images = ps_images_at_once(ps_method_set_images(&job->methods), held, image_bytes(run), share);
     memory->beside_bytes = plan_bytes(run) + decode_bytes(run) + batch_bytes(run) + (size_t)memory->n_images * image_bytes(run) +
-                           (memory->on_device ? pinned_bytes(job, run, ops) : 0);
+                           (memory->on_device ? pinned_bytes(&memory->packed) : 0);
     size_t taken = memory->ring_bytes + memory->beside_bytes;
     memory->host_bytes = taken;
     if (job->memory_budget_GiB > 0) describe_job(job, memory);

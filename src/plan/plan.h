@@ -104,6 +104,8 @@ ps_code ps_run_plan_build(const ps_job *job, ps_run_plan *plan, ps_error *error)
 ps_code ps_run_plan_build_like(const ps_job *job, const ps_measured *measured, ps_run_plan *plan, ps_error *error);
 /* The recordings only, for tasks without optics: no groups, no upsampling, no warnings but those of the series' order. */
 ps_code ps_run_plan_open(const ps_job *job, ps_run_plan *plan, ps_error *error);
+/* Fills data_bytes of every readable frame's info, which opening recordings leaves out where it takes long. */
+ps_code ps_run_plan_find_bytes(const ps_job *job, ps_run_plan *plan, ps_error *error);
 void ps_run_plan_free(ps_run_plan *plan);
 
 /* Looks at some patterns of the groups' first recordings and adds warnings where they and the optics do not fit together. */

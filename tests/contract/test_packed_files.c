@@ -38,7 +38,7 @@ static void packed_files_give_the_readers_counts(void **state) {
     static const int threads[] = {1, 4, 16};
     trial t;
     trial_begin(state, &problem_sizes[PROBLEM_USUAL], 50, &t);
-    uint8_t *refused = malloc((size_t)t.p.n_positions), *too_large = malloc((size_t)t.p.n_positions);
+    uint8_t *refused = malloc((size_t)t.p.n_positions), *notes = malloc((size_t)t.p.n_positions);
     for (int s = 0; s < 3; s++) {
         char why[PS_PACKED_WHY];
         ps_reader *reader;
@@ -54,10 +54,10 @@ static void packed_files_give_the_readers_counts(void **state) {
         for (int i = 0; i < 3; i++) {
             REQUIRE_OK(ps_frame_create(t.run.system, PS_U16, &frame, &error));
             REQUIRE_OK(ps_frame_unpack_begin(frame, NULL, &error));
-            REQUIRE_OK(ps_packed_put(recording, frame, threads[i], NULL, too_large, &error));
+            REQUIRE_OK(ps_packed_put(recording, frame, threads[i], NULL, NULL, notes, &error));
             REQUIRE_OK(ps_frame_unpack_end(frame, refused, &n_refused, NULL, &error));
             assert_int_equal(n_refused, 0);
-            for (int64_t k = 0; k < t.p.n_positions; k++) assert_int_equal(too_large[k], 0);
+            for (int64_t k = 0; k < t.p.n_positions; k++) assert_int_equal(notes[k], 0);
             require_same(&t, frame, plain);
             ps_frame_destroy(frame);
         }
@@ -66,7 +66,7 @@ static void packed_files_give_the_readers_counts(void **state) {
         ps_reader_close(reader);
     }
     free(refused);
-    free(too_large);
+    free(notes);
     trial_end(&t);
 }
 
@@ -79,7 +79,7 @@ static void a_file_that_shrinks_is_an_error(void **state) {
     ps_frame *frame;
     ps_error e = {0};
     trial_begin(state, &problem_sizes[PROBLEM_USUAL], 51, &t);
-    uint8_t *too_large = malloc((size_t)t.p.n_positions);
+    uint8_t *notes = malloc((size_t)t.p.n_positions);
     make_master(&t.p, AS_BSLZ4);
     REQUIRE_OK(ps_reader_open(in_folder("p_master.h5"), NULL, &reader, &error));
     REQUIRE_OK(ps_packed_open(reader, &recording, why, &error));
@@ -87,11 +87,39 @@ static void a_file_that_shrinks_is_an_error(void **state) {
     assert_int_equal(truncate(in_folder("p 2.h5"), 3000), 0);
     REQUIRE_OK(ps_frame_create(t.run.system, PS_U16, &frame, &error));
     REQUIRE_OK(ps_frame_unpack_begin(frame, NULL, &error));
-    problem_require_refused(ps_packed_put(recording, frame, 4, NULL, too_large, &e), &e, PS_E_INPUT, "p 2.h5");
+    problem_require_refused(ps_packed_put(recording, frame, 4, NULL, NULL, notes, &e), &e, PS_E_INPUT, "p 2.h5");
     ps_frame_destroy(frame);
     ps_packed_close(recording);
     ps_reader_close(reader);
-    free(too_large);
+    free(notes);
+    trial_end(&t);
+}
+
+/* What only a later data file tells ends the put, in every thread; what was put before it is no frame. */
+static void a_later_file_of_another_kind_is_left(void **state) {
+    trial t;
+    char why[PS_PACKED_WHY];
+    ps_reader *reader;
+    ps_packed_recording *recording;
+    ps_frame *frame;
+    ps_error e = {0};
+    trial_begin(state, &problem_sizes[PROBLEM_USUAL], 52, &t);
+    uint8_t *notes = malloc((size_t)t.p.n_positions);
+    hsize_t rows = (hsize_t)t.p.plan.desc.detector_rows, columns = (hsize_t)t.p.plan.desc.detector_columns;
+    make_master(&t.p, AS_BSLZ4);
+    made_dataset made = {3, {30, rows, columns}, {1, rows, columns}, PS_U16, AS_LZ4, 30, 0, 1};
+    write_dataset_file(in_folder("p 2.h5"), "/entry/data/data", &made);
+    REQUIRE_OK(ps_reader_open(in_folder("p_master.h5"), NULL, &reader, &error));
+    REQUIRE_OK(ps_packed_open(reader, &recording, why, &error));
+    assert_non_null(recording);
+    REQUIRE_OK(ps_frame_create(t.run.system, PS_U16, &frame, &error));
+    REQUIRE_OK(ps_frame_unpack_begin(frame, NULL, &error));
+    problem_require_refused(ps_packed_put(recording, frame, 4, NULL, NULL, notes, &e), &e, PS_E_INPUT, "packed differently");
+    assert_true(ps_packed_is_left(recording));
+    ps_frame_destroy(frame);
+    ps_packed_close(recording);
+    ps_reader_close(reader);
+    free(notes);
     trial_end(&t);
 }
 
@@ -99,6 +127,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packed_files_give_the_readers_counts),
         cmocka_unit_test(a_file_that_shrinks_is_an_error),
+        cmocka_unit_test(a_later_file_of_another_kind_is_left),
     };
     if (make_folder(NULL) != 0) return 1;
     int failed = contract_run(tests, sizeof tests / sizeof tests[0]);

@@ -15,6 +15,7 @@
 
 #include "contract/compare.h"
 #include "contract/problem.h"
+#include "core/byte_order.h"
 #include "hdf5/bit_shuffle.h"
 
 static uint32_t state = 1;
@@ -33,11 +34,14 @@ static void put_big_endian(uint8_t *bytes, int n, uint64_t value) {
 typedef struct {
     ps_packing packing;
     size_t block;
+    bool big_endian;
 } way;
 
-static const way ways[] = {{PS_PACKED_BSLZ4, 8},    {PS_PACKED_BSLZ4, 24},    {PS_PACKED_BSLZ4, 104},
-                           {PS_PACKED_BSLZ4, 1000}, {PS_PACKED_BSLZ4, 4096},  {PS_PACKED_BSLZ4, 100000},
-                           {PS_PACKED_LZ4, 100},    {PS_PACKED_LZ4, 1 << 20}, {PS_PACKED_PLAIN, 0}};
+static const way ways[] = {{PS_PACKED_BSLZ4, 8, false},    {PS_PACKED_BSLZ4, 24, false},    {PS_PACKED_BSLZ4, 104, false},
+                           {PS_PACKED_BSLZ4, 1000, false}, {PS_PACKED_BSLZ4, 4096, false},  {PS_PACKED_BSLZ4, 100000, false},
+                           {PS_PACKED_LZ4, 100, false},    {PS_PACKED_LZ4, 1 << 20, false}, {PS_PACKED_PLAIN, 0, false},
+                           {PS_PACKED_BSLZ4, 24, true},    {PS_PACKED_BSLZ4, 4096, true},   {PS_PACKED_LZ4, 100, true},
+                           {PS_PACKED_PLAIN, 0, true}};
 enum { N_WAYS = sizeof ways / sizeof *ways };
 
 static size_t pack_block(const uint8_t *bytes, size_t n, bool may_store, uint8_t *to) {
@@ -93,7 +97,10 @@ static recording make_recording(const problem *p, ps_dtype dtype, way how) {
     r.patterns = malloc((size_t)p->n_positions * sizeof *r.patterns);
     for (int64_t i = 0; i < p->n_positions; i++) {
         r.n_bytes += next_random() % 7; /* streams begin anywhere */
-        size_t used = pack(how, r.counts + (size_t)i * r.pattern_bytes, n, r.element_bytes, r.bytes + r.n_bytes);
+        uint8_t *elements = r.counts + (size_t)i * r.pattern_bytes;
+        if (how.big_endian) ps_swap_bytes(elements, n, r.element_bytes);
+        size_t used = pack(how, elements, n, r.element_bytes, r.bytes + r.n_bytes);
+        if (how.big_endian) ps_swap_bytes(elements, n, r.element_bytes);
         r.patterns[i] = (ps_packed_pattern){(uint32_t)r.n_bytes, (uint32_t)used};
         r.n_bytes += used;
     }
@@ -166,11 +173,12 @@ static void end_without_refusal(const trial *t, ps_frame *frame, ps_unpack_tally
 
 static void try_way(const trial *t, ps_dtype dtype, way how) {
     char what[96];
-    snprintf(what, sizeof what, "%s, packing %d, blocks of %zu", ps_dtype_name(dtype), (int)how.packing, how.block);
+    snprintf(what, sizeof what, "%s, packing %d, blocks of %zu%s", ps_dtype_name(dtype), (int)how.packing, how.block,
+             how.big_endian ? ", big endian" : "");
     recording r = make_recording(&t->p, dtype, how);
     ps_frame *packed, *plain = problem_frame(&t->run, dtype, r.counts);
     REQUIRE_OK(ps_frame_create(t->run.system, dtype, &packed, &error));
-    REQUIRE_OK(ps_frame_unpack_begin(packed, NULL, &error));
+    REQUIRE_OK(ps_frame_unpack_begin(packed, how.big_endian ? &(ps_unpack_rules){.big_endian = true} : NULL, &error));
     int64_t n = t->p.n_positions, third = n / 3;
     put(packed, &r, how, n - third, third);
     put_through_room(packed, &r, how, 0, third);
@@ -204,7 +212,7 @@ static void counts_are_those_of_plain_patterns(void **test_state) {
 static void answers_are_those_of_plain_patterns(void **test_state) {
     trial t;
     problem_answer expected;
-    way how = {PS_PACKED_BSLZ4, 64};
+    way how = {PS_PACKED_BSLZ4, 64, false};
     trial_begin(test_state, &problem_sizes[PROBLEM_MANY_PIXELS], 31, &t);
     recording r = make_recording(&t.p, PS_U8, how);
     ps_frame *plain = problem_frame(&t.run, PS_U8, r.counts);
@@ -262,7 +270,7 @@ static void try_rules(const trial *t, ps_dtype dtype, way how, uint32_t limit) {
     r.n_bytes = limited.n_bytes;
     ps_frame *frame, *plain;
     REQUIRE_OK(ps_frame_create(t->run.system, dtype, &frame, &error));
-    REQUIRE_OK(ps_frame_unpack_begin(frame, &(ps_unpack_rules){limit, looks}, &error));
+    REQUIRE_OK(ps_frame_unpack_begin(frame, &(ps_unpack_rules){.limit = limit, .looks = looks}, &error));
     put_through_room(frame, &r, how, 0, t->p.n_positions);
     end_without_refusal(t, frame, tally);
     for (size_t i = 0; i < positions; i++) {
@@ -317,7 +325,7 @@ static void damaged_patterns_are_refused(void **test_state) {
         else
             r.patterns[7].bytes++;
         REQUIRE_OK(ps_frame_create(t.run.system, PS_U16, &frame, &error));
-        REQUIRE_OK(ps_frame_unpack_begin(frame, NULL, &error));
+        REQUIRE_OK(ps_frame_unpack_begin(frame, &(ps_unpack_rules){.big_endian = how.big_endian}, &error));
         put(frame, &r, how, 0, t.p.n_positions);
         REQUIRE_OK(ps_frame_unpack_end(frame, refused, &n_refused, NULL, &error));
         for (int64_t i = 0; i < t.p.n_positions; i++) assert_int_equal(refused[i], i == 3 || i == 7);
@@ -349,7 +357,7 @@ static void any_damage_is_judged_as_on_the_host(void **test_state) {
             for (int flips = next_random() % 3; flips > 0; flips--)
                 r.bytes[r.patterns[i].offset + next_random() % r.patterns[i].bytes] = (uint8_t)next_random();
         REQUIRE_OK(ps_frame_create(t.run.system, PS_U16, &frame, &error));
-        REQUIRE_OK(ps_frame_unpack_begin(frame, &(ps_unpack_rules){0, looks}, &error));
+        REQUIRE_OK(ps_frame_unpack_begin(frame, &(ps_unpack_rules){.looks = looks}, &error));
         put(frame, &r, how, 0, t.p.n_positions);
         REQUIRE_OK(ps_frame_unpack_end(frame, refused, &n_refused, NULL, &error));
         for (int64_t i = 0; i < t.p.n_positions; i++) {
@@ -375,7 +383,7 @@ static void any_damage_is_judged_as_on_the_host(void **test_state) {
 
 static void order_and_arguments(void **test_state) {
     trial t;
-    way how = {PS_PACKED_BSLZ4, 64};
+    way how = {PS_PACKED_BSLZ4, 64, false};
     ps_error e = {0};
     uint8_t refused[128], *room;
     size_t bytes;
@@ -391,7 +399,7 @@ static void order_and_arguments(void **test_state) {
     problem_require_refused(ps_frame_unpack_put(frame, &all, &e), &e, PS_E_ARGUMENT, "before ps_frame_unpack_begin");
     problem_require_refused(ps_frame_unpack_room(frame, &room, &bytes, &e), &e, PS_E_ARGUMENT, "before ps_frame_unpack_begin");
     problem_require_refused(ps_frame_unpack_end(frame, refused, &n, NULL, &e), &e, PS_E_ARGUMENT, "before ps_frame_unpack_begin");
-    problem_require_refused(ps_frame_unpack_begin(frame, &(ps_unpack_rules){70000, NULL}, &e), &e, PS_E_ARGUMENT, "at most 65535");
+    problem_require_refused(ps_frame_unpack_begin(frame, &(ps_unpack_rules){.limit = 70000}, &e), &e, PS_E_ARGUMENT, "at most 65535");
     REQUIRE_OK(ps_frame_unpack_begin(frame, NULL, &error));
     problem_require_refused(ps_frame_unpack_begin(frame, NULL, &e), &e, PS_E_ARGUMENT, "began twice");
     problem_require_refused(ps_frame_upload(frame, 0, 1, r.counts, &e), &e, PS_E_ARGUMENT, "takes packed patterns");

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/byte_order.h"
 #include "hdf5/bslz4.h"
 #include "kernels/unpack.h"
 
@@ -25,11 +26,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         for (int i = 0; i < 8; i++) stream[i] = (uint8_t)((uint64_t)bytes >> 8 * (7 - i));
         memcpy(stream + 8, (uint8_t[]){0, 0, data[0] & 8 ? 32 : 0, data[0] & 8 ? 0 : 64}, 4);
     }
-    ps_unpack_rules rules = {.looks = looks};
+    ps_unpack_rules rules = {.looks = looks, .big_endian = data[0] & 32};
     bool good = ps_unpack_pattern(packing, dtype, (int64_t)n, &rules, stream, size - 3, found, &tally);
     ps_code code = packing == PS_PACKED_LZ4 ? ps_lz4_decode(stream, size - 3, bytes, expected, &error)
                                             : ps_bslz4_decode(stream, size - 3, (int64_t)n, element, expected, &error);
     if (good != (code == PS_OK)) abort();
+    if (good && rules.big_endian) ps_swap_bytes(expected, n, element);
     if (good && memcmp(expected, found, bytes) != 0) abort();
     if (good && (tally.lit[1] + tally.marked[1] > n || tally.lit[0] != tally.lit[1])) abort();
     free(expected);

@@ -19,12 +19,12 @@ json="$src/core/json.c $src/core/text.c $src/core/utf8.c $src/core/regular.c"
 sources() {
     case $1 in
     bslz4 | bslz4_round) echo "$src/hdf5/bslz4.c $src/hdf5/lz4_block.c $src/hdf5/bit_shuffle.c" ;;
-    unpack) echo "$root/kernels/unpack.c $src/hdf5/bslz4.c $src/hdf5/lz4_block.c $src/hdf5/bit_shuffle.c" ;;
+    unpack) echo "$root/kernels/unpack.c $src/core/byte_order.c $src/hdf5/bslz4.c $src/hdf5/lz4_block.c $src/hdf5/bit_shuffle.c" ;;
     npy) echo "$formats/npy_header.c $src/core/file_read.c $src/core/regular.c" ;;
     mib) echo "$formats/mib_header.c" ;;
     empad) echo "$formats/empad_xml.c $formats/xml.c" ;;
     reader | names) echo "$src/hdf5/*.c $formats/*.c $src/input/adapters/*.c $(find "$src/input" -maxdepth 1 -name '*.c' ! -name loader.c ! -name 'packed*.c' | tr '\n' ' ') $src/optics/optics.c $src/core/text.c $src/core/file_read.c $src/core/byte_order.c $src/core/regular.c" ;;
-    hdf5_index) echo "$src/hdf5/index.c $src/core/file_read.c $src/core/regular.c" ;;
+    hdf5_index) echo "$src/hdf5/index.c $src/hdf5/failure.c $src/core/file_read.c $src/core/regular.c" ;;
     job) echo "$src/job/*.c $src/tasks/*/entry.c $src/method/*.c $src/fit/parameters.c $root/kernels/backend_names.c $src/optics/optics.c $src/optics/optics_json.c $src/optics/quantem_fit.c $json" ;;
     optics) echo "$src/optics/optics.c $src/optics/optics_json.c $src/optics/quantem_fit.c $src/optics/warnings.c $src/optics/plan.c $json" ;;
     fingerprint) echo "$src/store/fingerprint.c" ;;

@@ -32,9 +32,9 @@ def save_job(folder, **series):
     folder.save_job({**JOB, "series": {"files": ["frame_*_master.h5"], "scan_shape": [ROWS, COLUMNS], **series}})
 
 
-def save_plain(folder, write, suffix, dtype="uint16", change=None):
+def save_plain(folder, write, suffix, dtype="uint16", change=None, **series):
     """A series of files that write(path, counts) makes."""
-    folder.save_job({**JOB, "series": {"files": [f"plain_*.{suffix}"], "scan_shape": [ROWS, COLUMNS]}})
+    folder.save_job({**JOB, "series": {"files": [f"plain_*.{suffix}"], "scan_shape": [ROWS, COLUMNS], **series}})
     for frame in range(N_FRAMES):
         counts = recording(frame + 1, dtype)
         if change and frame == 1:
@@ -68,7 +68,7 @@ def second_file(folder):
 
 
 def both(folder, *settings, status=0, ranks=None, packed=True, environment=None):
-    """The two programs' outputs, compared; packed: whether the second one is to have taken packed patterns."""
+    """The two programs' outputs, compared; packed: whether the second one is to have taken packed patterns; None: either."""
     expected = folder.run(*settings, status=status, ranks=ranks)
     plain, folder.program = folder.program, PACKED
     os.environ.update(environment or {})
@@ -84,7 +84,7 @@ def both(folder, *settings, status=0, ranks=None, packed=True, environment=None)
         if name in ("error", "note", "n_empty", "n_marked_patterns", "dose") or name.startswith("n_"):
             a, b = found.frames[name], expected.frames[name]
             check(a.tolist() == b.tolist(), f"{name}: {a}, expected {b}")
-    if (HOST in found.text) == packed:
+    if packed is not None and (HOST in found.text) == packed:
         fail(f"packed patterns were {'not ' if packed else ''}taken:\n{found.text}")
     return found
 
@@ -113,8 +113,11 @@ def arrays(folder):
     both(folder, ranks=3)
     save_plain(folder, numpy.save, "npy", change=empty_pattern)
     says(both(folder, status=3).error(1), "1 of 42 patterns is empty: position 17")
-    save_plain(folder, lambda path, counts: numpy.save(path, counts.astype(">u2")), "npy")
-    both(folder, packed=False)
+    for dtype in ("uint16", "uint32"):
+        save_plain(folder, lambda path, counts, dtype=dtype: numpy.save(path, counts.astype(numpy.dtype(dtype).newbyteorder(">"))), "npy")
+        both(folder, packed=dtype == "uint16")  # 65535 in uint32 may be an invalid-count value of 16 bits
+    save_plain(folder, lambda path, counts: numpy.save(path, counts.astype(">u2")), "npy", change=empty_pattern)
+    says(both(folder, status=3).error(1), "1 of 42 patterns is empty: position 17")
     save_plain(folder, lambda path, counts: numpy.save(path, numpy.asfortranarray(counts)), "npy")
     both(folder, packed=False)
     save_plain(folder, numpy.save, "npy")
@@ -128,9 +131,61 @@ def contiguous_datasets(folder):
     save_plain(folder, save_contiguous, "h5", "uint8")
     both(folder)
     save_plain(folder, lambda path, counts: save_contiguous(path, counts.astype(">u2")), "h5")
-    both(folder, packed=False)
+    both(folder)
     save_plain(folder, lambda path, counts: save_contiguous(path, counts, userblock_size=512), "h5")
     both(folder, packed=False)
+
+
+def big_endian_chunks(folder):
+    save_job(folder)
+    for frame in range(N_FRAMES):
+        write_master(folder, frame, recording(frame + 1).astype(">u2"))
+    both(folder)
+    both(folder, ranks=3)
+
+
+def save_mib(path, counts, first=1, header_bytes=384):
+    kind = {1: "U08", 2: "U16", 4: "U32"}[counts.dtype.itemsize]
+    with open(path, "wb") as file:
+        for number, pattern in enumerate(counts, first):
+            header = f"MQ1,{number:06d},{header_bytes:05d},01,{counts.shape[2]:04d},{counts.shape[1]:04d},{kind},   1x1,01,2021-05-07 18:51:10.9,0.1,0,"
+            file.write(header.encode().ljust(header_bytes, b"\0") + pattern.astype(pattern.dtype.newbyteorder(">")).tobytes())
+
+
+def patch(path, at, old, new):
+    with open(path, "r+b") as file:
+        file.seek(at)
+        check(file.read(len(old)) == old, f"{path} does not hold {old} at {at}")
+        file.seek(at)
+        file.write(new)
+
+
+def merlin_files(folder):
+    """Patterns with headers between them, of any length; a header that is damaged is told as by the reader, in whichever thread it is met."""
+    for dtype, header_bytes in (("uint16", 384), ("uint16", 387), ("uint8", 64 + 47)):
+        save_plain(folder, lambda path, counts, n=header_bytes: save_mib(path, counts, header_bytes=n), "mib", dtype)
+        both(folder, "series.saturation=null")
+        both(folder, "series.saturation=null", ranks=3)
+    save_plain(folder, save_mib, "mib")
+    save_plain(folder, save_mib, "mib", change=lambda counts: counts.__setitem__((slice(None), 0, 0), 5000))  # its counter has 12 bits
+    found = both(folder)
+    check(found.frames["n_saturated"].tolist() == [0, ROWS * COLUMNS, 0], f"{found.frames['n_saturated']}")
+    save_plain(folder, save_mib, "mib")
+    path, pattern = folder.path / "plain_1.mib", 384 + 2 * recording(1)[0].size
+    at = 23 * pattern
+    for where, old, new, words in ((0, b"MQ1,", b"MQ2,", "no MIB header"), (4, b"000024", b"000029", "the one before it 29"),
+                                   (11, b"00384", b"00385", "385 bytes: there are 384"), (29, b"U16", b"U64", "pixels of type 'U64'")):
+        offset = at + open(path, "rb").read()[at:at + 384].find(old) if old == b"U16" else at + where
+        patch(path, offset, old, new)
+        found = both(folder, status=3, packed=None)  # the first one is met before anything is put
+        check(found.state() == [1, 2, 1], f"states {found.state()}")
+        says(found.error(1), "plain_1.mib", words)
+        patch(path, offset, new, old)
+    both(folder)
+    save_plain(folder, lambda path, counts: save_mib(path, counts, first=5), "mib")
+    both(folder)
+    save_plain(folder, save_mib, "mib", change=empty_pattern)
+    says(both(folder, status=3).error(1), "1 of 42 patterns is empty: position 17")
 
 
 def loaded_ahead(folder):
@@ -205,6 +260,25 @@ def patterns_of_one_value(folder):
     save_job(folder)
     save_series(folder, change)
     says(both(folder, status=3).error(1), "1 of 42 patterns is empty: position 17")
+    for dtype in ("uint8", ">u2"):
+        save_plain(folder, lambda path, counts, dtype=dtype: numpy.save(path, counts.astype(dtype)), "npy", change=change)
+        says(both(folder, status=3).error(1), "1 of 42 patterns is empty: position 17")
+
+    def but_for_one(counts):
+        """Full of counts; in one pattern all but the last are the same, in another all but one, which is masked."""
+        counts[:] += 3
+        counts[17] = 7
+        counts[17, -1, -1] = 8
+        counts[19] = 7
+        counts[19, 0, 0] = 65535
+
+    mask = numpy.zeros(recording(1).shape[1:], "uint8")
+    mask[0, 0] = 1
+    folder.save("mask.npy", mask)
+    save_plain(folder, numpy.save, "npy", change=but_for_one, bad_pixels={"mask": "mask.npy"})
+    says(both(folder, status=3).error(1), "1 of 42 patterns is empty: position 19")
+    save_plain(folder, numpy.save, "npy", change=but_for_one)
+    both(folder)
 
 
 def what_is_read_as_counts(folder):
@@ -226,5 +300,5 @@ def what_is_read_as_counts(folder):
 
 
 if __name__ == "__main__":
-    sys.exit(main([compressed_series, uncompressed_series, arrays, contiguous_datasets, loaded_ahead, damaged_chunk, file_that_ends, saturated_and_marked_pixels, odd_patterns,
-                   patterns_of_one_value, what_is_read_as_counts]))
+    sys.exit(main([compressed_series, uncompressed_series, arrays, contiguous_datasets, big_endian_chunks, merlin_files, loaded_ahead,
+                   damaged_chunk, file_that_ends, saturated_and_marked_pixels, odd_patterns, patterns_of_one_value, what_is_read_as_counts]))

@@ -1,6 +1,7 @@
 /* Packed patterns of a recording, unpacked by the kernels' host twin, are the counts that its reader gives; recordings of which chunks are
  * not all there is are read as counts, and say why. */
 #include <math.h>
+#include <pthread.h>
 
 #include "input/adapters/clean.h"
 #include "input/open.h"
@@ -33,13 +34,16 @@ static ps_reader *open_with(const char *path, const ps_reader_options *options) 
 }
 
 /* Every pattern read in rooms of `room_bytes`, against what the reader gives. */
-static void expect_same(ps_reader *reader, const ps_packed_recording *recording, size_t room_bytes) {
+static void expect_same(ps_reader *reader, ps_packed_recording *recording, size_t room_bytes) {
     ps_error error = {0};
+    char why[PS_PACKED_WHY];
+    bool usable = false;
+    if (ps_packed_find(recording, &usable, why, &error) != PS_OK || !usable) fail_msg("%s%s", error.text, why);
     int64_t n_pixels = reader->info.detector_rows * reader->info.detector_columns, all = reader->info.n_positions;
     size_t pattern = (size_t)n_pixels * ps_dtype_bytes(reader->info.dtype);
     uint8_t *room = malloc(room_bytes), *expected = malloc(pattern), *found = malloc(pattern);
     ps_packed_pattern *patterns = malloc((size_t)all * sizeof *patterns);
-    ps_unpack_rules rules = {.limit = ps_packed_limit(recording)};
+    ps_unpack_rules rules = {.limit = ps_packed_limit(recording), .big_endian = ps_packed_is_big_endian(recording)};
     for (int64_t first = 0, n; first < all; first += n) {
         size_t used = 0;
         n = ps_packed_fit(recording, first, room_bytes);
@@ -74,8 +78,8 @@ static void packed_counts_are_the_readers(void **unused) {
             if (!recording) fail_msg("not taken: %s", why);
             assert_int_equal(ps_packed_packing(recording), packings[s]);
             assert_int_equal(ps_packed_limit(recording), 0);
-            assert_int_equal(ps_packed_fit(recording, 0, 3), 0);
             for (int r = 0; r < 3; r++) expect_same(reader, recording, rooms[r]);
+            assert_int_equal(ps_packed_fit(recording, 0, 3), 0);
             ps_packed_close(recording);
             ps_reader_close(reader);
         }
@@ -123,6 +127,92 @@ static void other_recordings_say_why(void **unused) {
     expect_left(NULL, "8 bytes");
 }
 
+typedef struct {
+    ps_packed_recording *recording;
+    bool usable;
+    char why[PS_PACKED_WHY];
+} finder;
+
+static void *find(void *argument) {
+    finder *f = argument;
+    f->usable = true;
+    return ps_packed_find(f->recording, &f->usable, f->why, NULL) == PS_OK ? f : NULL;
+}
+
+/* By n threads at a time, which must all say the same. */
+static finder find_by(ps_packed_recording *recording, int n) {
+    pthread_t threads[8];
+    finder finders[8];
+    for (int i = 0; i < n; i++) {
+        finders[i].recording = recording;
+        assert_int_equal(pthread_create(&threads[i], NULL, find, &finders[i]), 0);
+    }
+    for (int i = 0; i < n; i++) {
+        void *result = NULL;
+        pthread_join(threads[i], &result);
+        assert_non_null(result);
+        assert_int_equal(finders[i].usable, finders[0].usable);
+        assert_string_equal(finders[i].why, finders[0].why);
+    }
+    return finders[0];
+}
+
+/* What only the second data file tells is met once that is opened. */
+static void expect_left_late(const char *reason) {
+    ps_error error = {0};
+    char why[PS_PACKED_WHY];
+    ps_packed_recording *recording = NULL;
+    ps_reader *reader = open_with(in_folder("a_master.h5"), NULL);
+    assert_int_equal(ps_packed_open(reader, &recording, why, &error), PS_OK);
+    if (!recording) fail_msg("not taken: %s", why);
+    assert_false(ps_packed_is_left(recording));
+    finder found = find_by(recording, 3);
+    assert_false(found.usable);
+    assert_true(ps_packed_is_left(recording));
+    if (!strstr(found.why, reason)) fail_msg("'%s' does not say '%s'", found.why, reason);
+    ps_packed_close(recording);
+    ps_reader_close(reader);
+}
+
+static void later_files_are_looked_at(void **unused) {
+    (void)unused;
+    made_dataset made = {3, {3, ROWS, COLUMNS}, {1, ROWS, COLUMNS}, PS_U16, AS_LZ4, 3, 0, 1};
+    make_master(in_folder("a_master.h5"), PS_U16, AS_BSLZ4, 1);
+    write_dataset_file(in_folder("piece 2.h5"), "/entry/data/data", &made);
+    expect_left_late("packed differently");
+    made.storage = AS_DEFLATE;
+    write_dataset_file(in_folder("piece 2.h5"), "/entry/data/data", &made);
+    expect_left_late("HDF5 library undoes");
+    made.storage = AS_BSLZ4;
+    write_dataset_file(in_folder("piece 2.h5"), "/entry/data/data", &made);
+    hid_t file = H5Fopen(in_folder("piece 2.h5"), H5F_ACC_RDWR, H5P_DEFAULT), dataset = H5Dopen2(file, "/entry/data/data", H5P_DEFAULT);
+    assert_true(H5Dset_extent(dataset, (hsize_t[]){4, ROWS, COLUMNS}) >= 0);
+    H5Dclose(dataset);
+    H5Fclose(file);
+    expect_left_late("chunks that are not there");
+}
+
+/* An index of many leaves, with more than one level above them. */
+static void a_tree_of_many_leaves(void **unused) {
+    (void)unused;
+    enum { POSITIONS = 9000 };
+    made_dataset made = {3, {POSITIONS, 2, 3}, {1, 2, 3}, PS_U8, AS_CHUNKS, 0, 0, 1};
+    write_dataset_file(in_folder("many.h5"), "/entry/data/data", &made);
+    for (int threads = 1; threads <= 5; threads += 4) {
+        ps_error error = {0};
+        char why[PS_PACKED_WHY];
+        ps_packed_recording *recording = NULL;
+        ps_reader *reader = open_with(in_folder("many.h5"), NULL);
+        assert_int_equal(ps_packed_open(reader, &recording, why, &error), PS_OK);
+        if (!recording) fail_msg("not taken: %s", why);
+        assert_true(find_by(recording, threads).usable);
+        assert_int_equal(ps_packed_bytes(recording), POSITIONS * 6);
+        expect_same(reader, recording, 5000);
+        ps_packed_close(recording);
+        ps_reader_close(reader);
+    }
+}
+
 static void a_real_recording(void **unused) {
     (void)unused;
     const char *path = PS_SOURCE_DIR "/../shared/data/virus/virus_001_master.h5";
@@ -140,10 +230,9 @@ static void a_real_recording(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(packed_counts_are_the_readers),
-        cmocka_unit_test(limits_are_the_readers),
-        cmocka_unit_test(other_recordings_say_why),
-        cmocka_unit_test(a_real_recording),
+        cmocka_unit_test(packed_counts_are_the_readers), cmocka_unit_test(limits_are_the_readers),
+        cmocka_unit_test(other_recordings_say_why),      cmocka_unit_test(later_files_are_looked_at),
+        cmocka_unit_test(a_tree_of_many_leaves),         cmocka_unit_test(a_real_recording),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -15,6 +15,7 @@
 #include <lz4.h>
 #include <lz4hc.h>
 
+#include "core/byte_order.h"
 #include "hdf5/bit_shuffle.h"
 #include "hdf5/bslz4.h"
 #include "hdf5/lz4_block.h"
@@ -187,8 +188,7 @@ static void damaged_streams_are_judged_alike(void **unused) {
 }
 
 /* Tallies against a plain count, with pixels that are not looked at, of types with and without invalid-count values, and a limit. */
-static void tallies_are_those_of_the_values(void **unused) {
-    (void)unused;
+static void require_tallies(bool big_endian) {
     static const size_t lengths[] = {5, 8, 100, 4096, 9001};
     for (size_t t = 0; t < N_TYPES; t++)
         for (size_t l = 0; l < 5; l++)
@@ -200,14 +200,16 @@ static void tallies_are_those_of_the_values(void **unused) {
                 int32_t bad[3] = {0, 2, 4};
                 fill_counts(elements, n, e, 1);
                 size_t used = n * e;
+                if (big_endian) ps_swap_bytes(elements, n, e);
                 if (packing == PS_PACKED_BSLZ4)
                     used = pack(elements, n, e, 1000, stream);
                 else
                     memcpy(stream, elements, used);
+                if (big_endian) ps_swap_bytes(elements, n, e);
                 for (size_t i = 0; i < n; i++) looks[i] = i == 0 || i == 2 || i == 4 ? 0 : i % 3 ? 2 : 3;
                 ps_unpack_tally tally;
-                assert_true(ps_unpack_pattern((ps_packing)packing, types[t], (int64_t)n, &(ps_unpack_rules){limit, looks}, stream, used,
-                                              back, &tally));
+                assert_true(ps_unpack_pattern((ps_packing)packing, types[t], (int64_t)n, &(ps_unpack_rules){limit, looks, big_endian},
+                                              stream, used, back, &tally));
                 uint32_t n_limited = 0, lit = 0;
                 for (size_t i = 0; i < n; i++) {
                     uint32_t value = 0;
@@ -226,6 +228,12 @@ static void tallies_are_those_of_the_values(void **unused) {
                 if (types[t] != PS_F32) assert_int_equal(tally.lit[0], lit);
                 free(elements), free(back), free(looks), free(stream);
             }
+}
+
+static void tallies_are_those_of_the_values(void **unused) {
+    (void)unused;
+    require_tallies(false);
+    require_tallies(true);
 }
 
 /* What is chosen of the two sums of a packed pattern is what the counts' own tally says: bright, dark and marked ones, bad pixels. */
@@ -249,7 +257,7 @@ static void chosen_tallies_are_those_of_counts(void **unused) {
             ps_unpack_tally sums;
             ps_patterns_tally(PS_U16, counts, 1, (int64_t)n, list, n_bad, &expected);
             ps_patterns_looks((int64_t)n, bad, looks);
-            assert_true(ps_unpack_pattern(PS_PACKED_PLAIN, PS_U16, (int64_t)n, &(ps_unpack_rules){0, looks}, (uint8_t *)counts,
+            assert_true(ps_unpack_pattern(PS_PACKED_PLAIN, PS_U16, (int64_t)n, &(ps_unpack_rules){.looks = looks}, (uint8_t *)counts,
                                           n * sizeof *counts, back, &sums));
             found = ps_patterns_choose(sums.lit, sums.marked, (int64_t)n);
             assert_int_equal(found.lit, expected.lit);

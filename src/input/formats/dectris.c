@@ -90,4 +90,5 @@ const ps_reader_ops ps_reader_dectris = {
     .close = ps_hdf5_reader_close,
     .read = ps_hdf5_reader_read,
     .mask = ps_hdf5_reader_mask,
+    .data_bytes = ps_hdf5_reader_bytes,
 };

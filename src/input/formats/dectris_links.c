@@ -118,8 +118,8 @@ static ps_code add_internal(links *l, const char *link, ps_error *error) {
     PS_GO_ALLOC(error, name);
     bool exists = ps_hdf5_exists(l->file, name);
     const char *refused = exists ? NULL : ps_hdf5_refused_link();
-    bool is_dataset =
-        exists && ps_hdf5_note_lack(H5Oget_info_by_name(l->file, name, &info, H5P_DEFAULT) >= 0) && info.type == H5O_TYPE_DATASET;
+    bool is_dataset = exists && ps_hdf5_note_lack(H5Oget_info_by_name2(l->file, name, &info, H5O_INFO_BASIC, H5P_DEFAULT) >= 0) &&
+                      info.type == H5O_TYPE_DATASET;
     if (is_dataset) {
         PS_GO(ps_segments_add(&r->segments, r->base.path, name, &r->base.info, error));
         PS_GO(note_piece(l, link, r->base.path, first_segment, first_position, error));
@@ -150,7 +150,7 @@ ps_code ps_dectris_add_data(ps_hdf5_reader *reader, hid_t master, const ps_reade
         PS_GO(bytes ? add_external(&l, names.names[i], bytes, error) : add_internal(&l, names.names[i], error));
     }
     PS_GO(ps_image_list_arrange(&l.list, reader, promised, error));
-    if (reader->base.info.data_bytes == 0)
+    if (!reader->segments.is_written)
         code = PS_FAIL(error, PS_E_INPUT, "%s: no data in or linked from %s", reader->base.path, PS_DECTRIS_DATA);
 done:
     if (l.group >= 0) H5Gclose(l.group);

@@ -52,7 +52,7 @@ static herr_t collect_cube(hid_t file, const char *name, const H5O_info_t *info,
 }
 
 static void list_cubes(hid_t file, ps_name_list *cubes) {
-    ps_hdf5_note_lack(H5Ovisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, collect_cube, cubes) >= 0);
+    ps_hdf5_note_lack(H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_NATIVE, collect_cube, cubes, H5O_INFO_BASIC) >= 0);
 }
 
 static bool names_cube(hid_t file, const char *dataset) {
@@ -181,7 +181,7 @@ static herr_t look_for_voltage(hid_t file, const char *name, const H5O_info_t *i
 static void read_voltage(ps_reader *reader, hid_t file) {
     enum { BELOW_IS_KV = 3000 };
     voltage_search s = {.file = file, .volts = NAN};
-    H5Ovisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, look_for_voltage, &s);
+    H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_NATIVE, look_for_voltage, &s, H5O_INFO_BASIC);
     if (isnan(s.volts)) return;
     if (s.volts < BELOW_IS_KV) {
         ps_reader_note(reader, "warning: %s says %g, taken as kV", s.place, s.volts);
@@ -256,4 +256,5 @@ const ps_reader_ops ps_reader_emd = {
     .close = ps_hdf5_reader_close,
     .read = ps_hdf5_reader_read,
     .mask = ps_hdf5_reader_mask,
+    .data_bytes = ps_hdf5_reader_bytes,
 };

@@ -242,7 +242,8 @@ static ps_code read_counts(ps_reader *reader, int64_t first, int64_t n, void *co
 
 static bool find_plain(const ps_reader *reader, ps_reader_plain *plain) {
     const empad_reader *r = (const empad_reader *)reader;
-    *plain = (ps_reader_plain){r->raw_path, r->descriptor, 0, r->stored_rows * SIDE * (int64_t)sizeof(float)};
+    *plain =
+        (ps_reader_plain){.path = r->raw_path, .descriptor = r->descriptor, .stride_bytes = r->stored_rows * SIDE * (int64_t)sizeof(float)};
     return true;
 }
 

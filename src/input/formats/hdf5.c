@@ -80,7 +80,7 @@ static void note_master(ps_reader *reader) {
 static ps_code find_only_dataset(const char *path, hid_t file, char **dataset, ps_error *error) {
     ps_code code = PS_OK;
     found_datasets found = {0};
-    if (H5Ovisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, collect_candidate, &found) < 0) {
+    if (H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_NATIVE, collect_candidate, &found, H5O_INFO_BASIC) < 0) {
         code = ps_hdf5_fail(error, "%s: cannot list what the file holds", path);
         goto done;
     }
@@ -143,4 +143,5 @@ const ps_reader_ops ps_reader_hdf5 = {
     .close = ps_hdf5_reader_close,
     .read = ps_hdf5_reader_read,
     .mask = ps_hdf5_reader_mask,
+    .data_bytes = ps_hdf5_reader_bytes,
 };

@@ -37,6 +37,10 @@ ps_code ps_hdf5_reader_read(ps_reader *reader, int64_t first_position, int64_t n
     return ps_segments_read(&r->segments, first_position, n_positions, frame_bytes, counts, error);
 }
 
+ps_code ps_hdf5_reader_bytes(ps_reader *reader, int64_t *bytes, ps_error *error) {
+    return ps_segments_bytes(&((ps_hdf5_reader *)reader)->segments, bytes, error);
+}
+
 ps_code ps_hdf5_reader_mask(ps_reader *reader, uint8_t *bad, bool *present, ps_error *error) {
     ps_hdf5_reader *r = (ps_hdf5_reader *)reader;
     *present = r->mask_dataset != NULL;

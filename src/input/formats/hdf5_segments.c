@@ -75,7 +75,8 @@ ps_code ps_segments_add_missing(ps_segments *list, int64_t n, ps_recording *info
 }
 
 void ps_segments_begin_again(ps_segments *list, ps_recording *info) {
-    *list = (ps_segments){.allow_partial = list->allow_partial, .channels = list->channels, .channel = list->channel};
+    *list = (ps_segments){
+        .is_written = list->is_written, .allow_partial = list->allow_partial, .channels = list->channels, .channel = list->channel};
     info->n_positions = info->n_missing = 0;
 }
 
@@ -102,9 +103,16 @@ static bool holds_data(const ps_segments *list) {
     return false;
 }
 
+static ps_code note_written(ps_segments *list, ps_hdf5_dataset *dataset, ps_error *error) {
+    bool empty = true;
+    PS_TRY(ps_hdf5_dataset_is_empty(dataset, &empty, error));
+    list->is_written = !empty;
+    return PS_OK;
+}
+
 /* Positions source_first ... of an opened dataset that is not virtual, or that only HDF5 can read; n < 0: all. */
-static ps_code add_opened(ps_segments *list, const ps_hdf5_dataset *dataset, const char *path, const char *name, int64_t source_first,
-                          int64_t n, ps_recording *info, ps_error *error) {
+static ps_code add_opened(ps_segments *list, ps_hdf5_dataset *dataset, const char *path, const char *name, int64_t source_first, int64_t n,
+                          ps_recording *info, ps_error *error) {
     ps_segment *segment = NULL;
     int64_t all = list->channels ? dataset->lead[0] : dataset->n_positions;
     PS_TRY(ps_segments_check_channel(list, dataset, error));
@@ -123,6 +131,7 @@ static ps_code add_opened(ps_segments *list, const ps_hdf5_dataset *dataset, con
                        "%s:%s: holds %" PRId64 " patterns, but a virtual dataset takes %" PRId64 " from pattern %" PRId64 " on",
                        dataset->path, dataset->name, all, n, source_first);
     if (list->files) PS_TRY(ps_file_list_add_dataset(list->files, dataset, error));
+    if (!list->is_written) PS_TRY(note_written(list, dataset, error));
     bool new_file = is_new_file(list, path);
     PS_TRY(append(list, n, info, &segment, error));
     segment->source_first = source_first;
@@ -134,7 +143,6 @@ static ps_code add_opened(ps_segments *list, const ps_hdf5_dataset *dataset, con
     segment->name = strdup(name);
     if (!segment->path || !segment->name) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the name of a data file");
     info->n_files += new_file;
-    info->data_bytes += dataset->data_bytes;
     return PS_OK;
 }
 
@@ -180,7 +188,7 @@ static ps_code check_whole(const ps_hdf5_dataset *dataset, const ps_virtual_piec
                    dataset->name, end);
 }
 
-static ps_code add_virtual(ps_segments *list, const ps_hdf5_dataset *dataset, const char *path, const char *name, ps_recording *info,
+static ps_code add_virtual(ps_segments *list, ps_hdf5_dataset *dataset, const char *path, const char *name, ps_recording *info,
                            ps_error *error) {
     ps_virtual_piece *pieces = NULL;
     int64_t n_pieces = 0, begin = list->n_positions;

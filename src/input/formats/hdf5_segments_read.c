@@ -53,6 +53,16 @@ ps_code ps_segments_use(ps_segments *list, int64_t i, ps_error *error) {
     return use_segment(list, &list->segments[i], error);
 }
 
+ps_code ps_segments_bytes(ps_segments *list, int64_t *bytes, ps_error *error) {
+    *bytes = 0;
+    for (int64_t i = 0; i < list->n_segments; i++) {
+        if (!list->segments[i].path) continue;
+        PS_TRY(use_segment(list, &list->segments[i], error));
+        *bytes += ps_hdf5_dataset_bytes(list->segments[i].opened);
+    }
+    return PS_OK;
+}
+
 /* The segment that holds a position. */
 static int64_t find_segment(const ps_segments *list, int64_t position) {
     int64_t low = 0, high = list->n_segments - 1;

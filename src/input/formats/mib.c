@@ -239,6 +239,25 @@ done:
     return code;
 }
 
+static ps_code check_lead(const ps_reader *reader, int64_t position, const uint8_t *lead, ps_error *error) {
+    const mib_reader *r = (const mib_reader *)reader;
+    const ps_frame_run *run = NULL;
+    int64_t stored = ps_frame_numbers_find(&r->numbers, position, &run);
+    return check_header(r, run, stored, (const char *)lead, (size_t)r->header.header_bytes, error);
+}
+
+/* Lost patterns leave no room in the file: positions behind them do not lie where the first ones say. */
+static bool find_plain(const ps_reader *reader, ps_reader_plain *plain) {
+    const mib_reader *r = (const mib_reader *)reader;
+    *plain = (ps_reader_plain){.path = reader->path,
+                               .descriptor = r->descriptor,
+                               .stride_bytes = r->frame_bytes,
+                               .big_endian = reader->info.big_endian,
+                               .lead_bytes = r->header.header_bytes,
+                               .check = check_lead};
+    return r->numbers.n_lost == 0;
+}
+
 /* Layouts that end in G keep the gap between the chips as rows and columns of pixels, which hold no counts. */
 static ps_code read_mask(ps_reader *reader, uint8_t *bad, bool *present, ps_error *error) {
     (void)error;
@@ -254,5 +273,10 @@ static ps_code read_mask(ps_reader *reader, uint8_t *bad, bool *present, ps_erro
     return PS_OK;
 }
 
-const ps_reader_ops ps_reader_mib = {
-    .name = "Merlin MIB", .probe = probe, .open = open_recording, .close = close_reader, .read = read_counts, .mask = read_mask};
+const ps_reader_ops ps_reader_mib = {.name = "Merlin MIB",
+                                     .probe = probe,
+                                     .open = open_recording,
+                                     .close = close_reader,
+                                     .read = read_counts,
+                                     .mask = read_mask,
+                                     .plain = find_plain};

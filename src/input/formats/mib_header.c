@@ -94,7 +94,8 @@ ps_code ps_mib_parse(const char *name, const char *text, size_t n_bytes, ps_mib_
     if ((size_t)header->header_bytes < n_bytes)
         n_bytes = (size_t)header->header_bytes;
     else if ((size_t)header->header_bytes > n_bytes)
-        return PS_FAIL(error, PS_E_INPUT, "%s: the file ends inside the MIB header of %" PRId64 " bytes", name, header->header_bytes);
+        return PS_FAIL(error, PS_E_INPUT, "%s: ends inside the MIB header, which says that it has %" PRId64 " bytes: there are %zu", name,
+                       header->header_bytes, n_bytes);
     if (!get_number(text, n_bytes, FIELD_CHIPS, 1, 64, &chips) ||
         !get_number(text, n_bytes, FIELD_COLUMNS, 1, MOST_PIXELS, &header->columns) ||
         !get_number(text, n_bytes, FIELD_ROWS, 1, MOST_PIXELS, &header->rows))

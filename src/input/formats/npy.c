@@ -141,9 +141,12 @@ static bool find_plain(const ps_reader *reader, ps_reader_plain *plain) {
     const npy_reader *r = (const npy_reader *)reader;
     const ps_recording *info = &reader->info;
     size_t size = ps_dtype_bytes(info->dtype);
-    *plain =
-        (ps_reader_plain){reader->path, r->descriptor, r->header.data_offset, info->detector_rows * info->detector_columns * (int64_t)size};
-    return !r->header.fortran_order && (!info->big_endian || size == 1);
+    *plain = (ps_reader_plain){.path = reader->path,
+                               .descriptor = r->descriptor,
+                               .first_byte = r->header.data_offset,
+                               .stride_bytes = info->detector_rows * info->detector_columns * (int64_t)size,
+                               .big_endian = info->big_endian && size > 1};
+    return !r->header.fortran_order;
 }
 
 const ps_reader_ops ps_reader_npy = {

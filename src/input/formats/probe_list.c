@@ -122,7 +122,7 @@ ps_code ps_probe_list_check(ps_reader *reader, hid_t file, const ps_reader_optio
     search s = {.file = file, .n = (hsize_t)reader->info.n_positions};
     char text[2 * PLACE_BYTES + 8];
     if (reader->info.n_positions < 2) return PS_OK;
-    ps_hdf5_note_lack(H5Ovisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, look, &s) >= 0);
+    ps_hdf5_note_lack(H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_NATIVE, look, &s, H5O_INFO_BASIC) >= 0);
     const char *place = found_at(&s, text);
     if (!place) return PS_OK;
     if (!options->shape_override || options->scan_rows <= 0)

@@ -26,7 +26,7 @@ static ps_code open_backend(const ps_cluster *cluster, const ps_job *job, const 
     ps_device_info info;
     ps_fit_memory planned;
     PS_TRY(ps_series_backend(cluster, job, &ops, &options, error));
-    PS_TRY(ps_run_memory_begin(job, &s->run, ops, NULL, &memory, error));
+    PS_TRY(ps_run_memory_begin(job, &s->run, ops, NULL, 0, &memory, error));
     options.memory_budget_bytes = memory.backend_budget;
     PS_TRY(ps_backend_open(ops, &options, &s->backend, error));
     ps_backend_info(s->backend, &info);

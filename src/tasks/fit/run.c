@@ -42,7 +42,7 @@ static ps_code open_backend(session *s, ps_error *error) {
     ps_run_memory memory = {0};
     ps_fit_memory planned;
     PS_TRY(ps_series_backend(s->cluster, s->job, &s->ops, &options, error));
-    PS_TRY(ps_run_memory_begin(s->job, &s->run, s->ops, NULL, &memory, error));
+    PS_TRY(ps_run_memory_begin(s->job, &s->run, s->ops, NULL, 0, &memory, error));
     options.memory_budget_bytes = memory.backend_budget;
     PS_TRY(ps_backend_open(s->ops, &options, &s->backend, error));
     ps_backend_info(s->backend, &s->device);

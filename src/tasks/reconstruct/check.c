@@ -21,7 +21,7 @@ static size_t device_bytes(const ps_check_report *report) {
 
 static ps_code plan_memory(ps_check_report *report, const ps_memory_share *share, size_t device, ps_error *error) {
     ps_run_memory *memory = &((ps_reconstruct_found *)report->own)->memory;
-    PS_TRY(ps_run_memory_begin(&report->job, &report->run, report->ops, share, memory, error));
+    PS_TRY(ps_run_memory_begin(&report->job, &report->run, report->ops, share, 0, memory, error));
     return ps_run_memory_finish(&report->job, &report->run, report->ops, share, device, memory, error);
 }
 

@@ -77,6 +77,8 @@ static void add_memory(cJSON *root, const ps_check_report *report) {
     ps_check_add_number(memory, "least_bytes", (double)own->memory.least_bytes);
     ps_check_add_number(memory, "ring_bytes", (double)own->memory.ring_bytes);
     ps_check_add_number(memory, "beside_bytes", (double)own->memory.beside_bytes);
+    ps_check_add_number(memory, "packed_threads", own->memory.packed.n_threads);
+    ps_check_add_number(memory, "packed_pieces", own->memory.packed.n_pieces);
     ps_check_add_number(memory, "host_bytes", (double)own->memory.host_bytes);
     ps_check_add_number(memory, "unbounded_host_bytes", (double)own->unbounded_host_bytes);
     ps_check_add_budget(memory, &report->job);

@@ -110,6 +110,12 @@ static void print_host(const ps_check_report *report) {
     printf("; one rank may take ");
     ps_check_print_bytes((double)report->share.bytes);
     printf(" on this machine (%s)\n", report->share.text);
+    if (memory->packed.n_pieces == 0) return;
+    ps_check_print_label("  reading");
+    printf("%d thread%s into %d pieces of pinned memory, ", memory->packed.n_threads, memory->packed.n_threads == 1 ? "" : "s",
+           memory->packed.n_pieces);
+    ps_check_print_bytes((double)memory->packed.n_pieces * (double)memory->packed.piece_bytes);
+    printf(" in all, unpacked on the device; ranks of a node divide its CPUs and memory\n");
 }
 
 static void print_memory(const ps_check_report *report) {

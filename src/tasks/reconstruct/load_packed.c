@@ -30,6 +30,7 @@ static void load(const ps_worker *w, ps_item *it, ps_packed_watch watch) {
                                  .shape = &w->shape,
                                  .source = w->work->run->series.items[it->frame].source,
                                  .bad = w->work->run->groups[w->work->run->frames[it->frame].group].bad,
+                                 .n_threads = w->work->n_readers,
                                  .watch = watch};
     ps_error_clear(&it->packed_failure);
     ps_packed_load(&request, it->counts, it->tally, &it->outcome, &it->packed_failure);

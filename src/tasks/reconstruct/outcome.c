@@ -55,6 +55,7 @@ static ps_code work_through(ps_session *s, int64_t n_work_items, const int64_t *
                     .loader = s->loader,
                     .output = s->output,
                     .n_unwritten = s->memory.n_unwritten,
+                    .n_readers = s->memory.packed.n_threads,
                     .n_images = s->memory.n_images,
                     .images = s->images,
                     .queue = queue,

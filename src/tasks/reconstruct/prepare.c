@@ -14,7 +14,8 @@ static ps_code open_loader(ps_session *s, ps_error *error) {
 static ps_code open_backend(ps_session *s, ps_error *error) {
     ps_backend_options options;
     PS_TRY(ps_series_backend(s->cluster, s->job, &s->ops, &options, error));
-    PS_TRY(ps_run_memory_begin(s->job, &s->run, s->ops, &s->share, &s->memory, error));
+    PS_TRY(ps_run_memory_begin(s->job, &s->run, s->ops, &s->share, s->cluster->n_cpus, &s->memory, error));
+    options.n_pieces = s->memory.packed.n_pieces;
     options.memory_budget_bytes = s->memory.backend_budget;
     PS_TRY(ps_backend_open(s->ops, &options, &s->backend, error));
     ps_backend_info(s->backend, &s->device);

@@ -28,6 +28,11 @@ static void say_plan(const ps_session *s) {
     ps_log(PS_LOG_INFO, "memory of each rank: %s of the host%s; up to %lld frame%s at a time",
            ps_text_bytes((double)s->memory.host_bytes, bytes), s->memory.on_device ? " and what the device needs" : "",
            (long long)s->memory.backend.frames_per_batch, s->memory.backend.frames_per_batch == 1 ? "" : "s");
+    const ps_packed_share *packed = &s->memory.packed;
+    if (packed->n_pieces > 0)
+        ps_log(PS_LOG_INFO, "unpacking on the device: %d thread%s of each rank read into %d pieces of pinned memory, %s in all",
+               packed->n_threads, packed->n_threads == 1 ? "" : "s", packed->n_pieces,
+               ps_text_bytes((double)packed->n_pieces * (double)packed->piece_bytes, bytes));
 }
 
 static void free_session(ps_session *s) {

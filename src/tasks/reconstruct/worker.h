@@ -22,6 +22,7 @@ typedef struct {
     ps_loader *loader;
     ps_output *output;
     int64_t n_unwritten; /* frames that are solved and not written at a time, at most */
+    int n_readers;       /* threads that read packed patterns */
     int64_t n_images;
     float **images; /* [n_images] memory of the backend's for images on their way to the output */
     ps_queue *queue;
