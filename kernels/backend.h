@@ -53,6 +53,10 @@ typedef struct {
     int64_t first_alias;  /* index into the alias arrays */
 } ps_frequency;
 
+/* How g is held, section 8: as complex64, or as two int16 with a float scale for each pixel and spectrum row. The float64 path forms g
+ * where it is needed and holds none: for it they are the same. */
+typedef enum { PS_G_EXACT, PS_G_COMPACT } ps_g_storage;
+
 /* Everything a backend must know to prepare one optics. Built by ps_plan_build; read-only; a backend copies what it keeps. */
 typedef struct {
     ps_probe probe;
@@ -70,6 +74,9 @@ typedef struct {
     const double *q_row, *q_column;        /* [n_aliases] 1/Angstrom */
     const double *prior_phase;             /* [n_aliases] prior(q) of the phase method, >= 1 */
     const double *prior_complex;           /* [n_aliases] prior(q) of the complex method, >= 1 */
+    ps_g_storage g_storage;
+    bool keeps_g; /* g is wanted again after a reduction (SSB's estimator `phase`, another reduction, spectra), and each frame's whole g is
+                   * to stay with it: to be set where the memory plan, asked with it, says holds_g. No result depends on it */
 } ps_system_desc;
 
 /* Bits; a ps_methods is their sum. mf is the matched filter: b of the phase method, for which no N is prepared. */
@@ -129,6 +136,8 @@ typedef struct {
     int64_t pixels_per_chunk;
     int64_t frames_per_batch; /* at most `max_frames` asked for */
     size_t peak_bytes;        /* with that batch; never above the budget */
+    size_t g_bytes;           /* of one frame's whole g as it is held */
+    bool holds_g;             /* g of each frame of the batch is held whole, and there for what comes after the reduction */
 } ps_memory_plan;
 
 typedef struct {

@@ -79,6 +79,9 @@ static ps_code check_sizes(const ps_system_desc *desc, ps_error *error) {
     if (desc->n_active < 1 || desc->n_active > desc->detector_rows * desc->detector_columns)
         return PS_FAIL(error, PS_E_ARGUMENT, "system: %lld active pixels, expected 1 to %lld", (long long)desc->n_active,
                        (long long)(desc->detector_rows * desc->detector_columns));
+    if (desc->g_storage != PS_G_EXACT && desc->g_storage != PS_G_COMPACT)
+        return PS_FAIL(error, PS_E_ARGUMENT, "system: the storage of g is %d, expected %d (exact) or %d (compact)", (int)desc->g_storage,
+                       (int)PS_G_EXACT, (int)PS_G_COMPACT);
     if (desc->n_frequencies < 1 || desc->n_frequencies > desc->scan_rows * desc->scan_columns || desc->n_aliases < 0)
         return PS_FAIL(error, PS_E_ARGUMENT, "system: %lld frequencies with %lld aliases, expected 1 to %lld with 0 or more",
                        (long long)desc->n_frequencies, (long long)desc->n_aliases, (long long)(desc->scan_rows * desc->scan_columns));

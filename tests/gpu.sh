@@ -36,7 +36,7 @@ gather_cases() {
 # A cmocka program that must pass and must not skip; $1: backends.
 contract() {
     local program status=0
-    for program in "$build"/tests/test_{stored_cases,backend_laws,backend_invariance,right_side_image,packed_patterns,packed_files,host_memory,histogram,trials}; do
+    for program in "$build"/tests/test_{stored_cases,backend_laws,backend_invariance,right_side_image,g_storage,packed_patterns,packed_files,host_memory,histogram,trials}; do
         [ -x "$program" ] || { echo "not built: $program"; status=1; continue; }
         PS_CONTRACT_BACKENDS=$1 PS_ORACLE_CASES=$build/cases "$program" || status=1 # 77, skipped, is a failure too
     done

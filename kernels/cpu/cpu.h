@@ -40,6 +40,7 @@ typedef struct {
     double complex *right_amplitude, *right_phase; /* [n_aliases] b; amplitude with the complex method only; NULL with SSB alone */
     double complex *ssb;                           /* [n_aliases] mean over k of the corrected spectrum; fast: times -i (fast/ssb.c) */
     double *data_norm;                             /* [n_frequencies] g^H W g */
+    struct ps_fast_g *g;                           /* fast: all of it, at this dose, where it is kept (fast/keep.h); else NULL */
 } ps_cpu_frame;
 
 /* Threads a backend may use at most: what memory plans count with. */

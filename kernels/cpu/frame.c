@@ -53,8 +53,8 @@ done:
 
 void ps_cpu_frame_destroy(ps_frame *handle) {
     ps_cpu_frame *frame = (ps_cpu_frame *)handle;
-    void *arrays[] = {frame->counts,      frame->mean, frame->n_marked,  frame->right_amplitude,
-                      frame->right_phase, frame->ssb,  frame->data_norm, frame};
+    void *arrays[] = {frame->counts, frame->mean, frame->n_marked, frame->right_amplitude, frame->right_phase, frame->ssb, frame->data_norm,
+                      frame->g,      frame};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) ps_cpu_free(arrays[i]);
 }
 

@@ -224,7 +224,7 @@ static ps_code time_spectra(ps_cuda_frame *frame, cudaEvent_t begin, cudaEvent_t
     for (int64_t i = 0; i < system->workspace.n_owners; i++) system->workspace.owner[i] = 0;
     PS_TRY(PS_CUDA(error, cudaEventRecord(begin, system->backend->compute)));
     for (int64_t first = 0; first < all; first += tiles)
-        PS_TRY(ps_cuda_spectra(frame, first, all - first < tiles ? all - first : tiles, system->workspace.spectra, error));
+        PS_TRY(ps_cuda_spectra(frame, first, all - first < tiles ? all - first : tiles, system->workspace.g, error));
     PS_TRY(PS_CUDA(error, cudaEventRecord(end, system->backend->compute)));
     PS_TRY(PS_CUDA(error, cudaEventSynchronize(end)));
     PS_TRY(PS_CUDA(error, cudaEventElapsedTime(&ms, begin, end)));

@@ -3,8 +3,8 @@
  * Pixels live in *slots*. The active part of the detector is cut into bands of four rows and a band, from its first active column
  * on, into tiles of eight columns; lane 4 c + r of a warp holds row r, column c of a tile. So the lanes of a warp hold neighbours, the
  * overlap of two apertures covers a run of tiles in each band, and a lane stays in one detector row along a band. Slots that hold no
- * active pixel (the disc's rim, bad pixels) carry aperture and weight 0. g is kept as [tile, spectrum, 32] complex64: one frequency
- * at one tile is 256 contiguous bytes. `spectrum` counts through the stored half-plane [scan_rows, scan_columns/2 + 1].
+ * active pixel (the disc's rim, bad pixels) carry aperture and weight 0. g is kept as [tile, spectrum, 32] (ps_cuda_g): one frequency
+ * at one tile is two lines of 128 contiguous bytes. `spectrum` counts through the stored half-plane [scan_rows, scan_columns/2 + 1].
  *
  * Every kernel is compiled without contraction of a*b + c (-fmad=false); a fused operation is written fma(). So one source
  * expression rounds the same in every instantiation, and results do not depend on how many frames share a launch. */
@@ -129,6 +129,7 @@ typedef struct {
     int64_t normal; /* first element of N's packed triangle: complex method, or phase alone */
     int64_t basis;  /* first element of the eigenvectors */
     int32_t n_aliases;
+    int32_t scale_row;   /* of its pixels' scales, where g is compact */
     float conjugate;     /* -1: g is the conjugate of the stored partner; else 1 */
     double multiplicity; /* 1 or 2; 0 for the zero frequency, which no sum over the plane counts */
 } ps_cuda_frequency;
@@ -191,13 +192,21 @@ typedef struct {
     const float2 *roots;    /* [second, first] exp(-2 pi i j k / (first * second)), device */
 } ps_fft_plan;
 
+/* g * dose of some tiles on the device, in one of the two forms of docs/physics.md section 8. A slot without a pixel holds 0, or some
+ * pixel's values. */
+typedef struct {
+    float2 *exact;  /* [tile, n_spectrum, 32]; NULL where g is compact */
+    short2 *packed; /* [tile, n_spectrum, 32], compact */
+    float *scales;  /* [tile, scan_rows + 1, 32]: of each spectrum row, and last of the zero frequency (kernels/g_packing.h) */
+} ps_cuda_g;
+
 typedef struct ps_cuda_frame ps_cuda_frame;
 
 /* Workspace of one system: the store of g, and scratch whose use depends on the operation. */
 typedef struct {
     void *memory;
     size_t bytes;
-    float2 *spectra; /* [store_tiles, n_spectrum, 32] */
+    ps_cuda_g g; /* of store_tiles */
     int64_t store_tiles;
     unsigned char *scratch;
     unsigned char *aside; /* two images on their way to the host: download.cu */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cuda/operations.h"
+#include "kernels/cuda/g_store.cuh"
 #include "kernels/cuda/sum.cuh"
 #include "kernels/cuda/transfer.cuh"
 
@@ -161,12 +161,38 @@ static void scatter_spectrum(const ps_cuda_system *system, int64_t first_tile, i
     }
 }
 
+/* Side by side, 32 elements of each of n tiles, which are `step` elements apart on the device. */
+template <typename T> static ps_code fetch_lanes(T *values, const T *first, int64_t step, int64_t n, ps_error *error) {
+    size_t row = PS_CUDA_LANES * sizeof(T);
+    return PS_CUDA(error, cudaMemcpy2D(values, row, first, (size_t)step * sizeof(T), row, (size_t)n, cudaMemcpyDeviceToHost));
+}
+
+/* One frequency's values, [n, 32], out of the compact form. */
+static ps_code fetch_compact(const ps_cuda_system *system, const ps_cuda_frequency *f, int64_t n, float2 *values, ps_error *error) {
+    const ps_cuda_g &g = system->workspace.g;
+    int64_t scales_step = (system->desc.scan_rows + 1) * PS_CUDA_LANES, all = n * PS_CUDA_LANES;
+    ps_code code = PS_OK;
+    short2 *packed = (short2 *)malloc((size_t)all * sizeof *packed);
+    float *scales = (float *)malloc((size_t)all * sizeof *scales);
+    PS_GO_ALLOC(error, packed);
+    PS_GO_ALLOC(error, scales);
+    PS_GO(fetch_lanes(packed, (const short2 *)g.packed + f->spectrum * PS_CUDA_LANES, system->n_spectrum * PS_CUDA_LANES, n, error));
+    PS_GO(fetch_lanes(scales, (const float *)g.scales + f->scale_row * PS_CUDA_LANES, scales_step, n, error));
+    for (int64_t i = 0; i < all; i++) values[i] = make_float2(ps_g_unpack(packed[i].x, scales[i]), ps_g_unpack(packed[i].y, scales[i]));
+done:
+    free(packed);
+    free(scales);
+    return code;
+}
+
 /* One frequency of the spectra in the store, [n tiles from first on]. */
 static ps_code fetch_spectrum(const ps_cuda_system *system, const ps_cuda_frequency *f, int64_t first, int64_t n, double dose,
                               float2 *values, double *spectrum, ps_error *error) {
-    size_t row = PS_CUDA_LANES * sizeof(float2);
-    PS_TRY(PS_CUDA(error, cudaMemcpy2D(values, row, system->workspace.spectra + f->spectrum * PS_CUDA_LANES,
-                                       (size_t)system->n_spectrum * row, row, (size_t)n, cudaMemcpyDeviceToHost)));
+    const float2 *exact = system->workspace.g.exact;
+    if (exact)
+        PS_TRY(fetch_lanes(values, exact + f->spectrum * PS_CUDA_LANES, system->n_spectrum * PS_CUDA_LANES, n, error));
+    else
+        PS_TRY(fetch_compact(system, f, n, values, error));
     scatter_spectrum(system, first, n, values, f->conjugate, dose, spectrum);
     return PS_OK;
 }
@@ -178,7 +204,7 @@ static ps_code fill_store(ps_cuda_frame *frame, int64_t first, int64_t n, ps_err
     bool whole = n == system->layout.n_tiles;
     if (whole && workspace->owner[0] == frame->serial) return PS_OK;
     for (int64_t i = 0; i < workspace->n_owners; i++) workspace->owner[i] = 0;
-    PS_TRY(ps_cuda_spectra(frame, first, n, workspace->spectra, error));
+    PS_TRY(ps_cuda_spectra(frame, first, n, workspace->g, error));
     PS_TRY(PS_CUDA(error, cudaStreamSynchronize(system->backend->compute)));
     if (whole) workspace->owner[0] = frame->serial;
     return PS_OK;

@@ -55,6 +55,10 @@ __device__ inline void ps_copy_async8(void *shared, const void *global, uint64_t
                  "l"(global), "l"(policy)
                  : "memory");
 }
+/* The same with 4 bytes. */
+__device__ inline void ps_copy_async4(void *shared, const void *global) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(global) : "memory");
+}
 /* What is read once should leave the level-2 cache first. */
 __device__ inline uint64_t ps_evict_first() {
     uint64_t policy;

@@ -28,7 +28,7 @@ static int64_t tiles_with(const ps_cuda_system *system, const ps_memory_plan *pl
 
 static ps_code plan_batch(ps_cuda_system *system, ps_dtype dtype, size_t budget, int64_t max_frames, ps_memory_plan *plan,
                           ps_error *error) {
-    size_t tile = (size_t)system->n_spectrum * PS_CUDA_LANES * sizeof(float2);
+    size_t tile = ps_cuda_tile_bytes(system);
     size_t fixed = system->scratch_bytes + 256 + 2 * ps_cuda_aside_bytes(system) + 256 +
                    PS_CUDA_UPLOAD_BUFFERS * ps_cuda_upload_bytes(&system->desc, dtype) + ps_cuda_ring_bytes(&system->desc, dtype);
     int64_t segment = system->layout.largest_segment;
@@ -44,6 +44,8 @@ static ps_code plan_batch(ps_cuda_system *system, ps_dtype dtype, size_t budget,
             (double)((size_t)segment * tile) / (1 << 30), (double)budget / (1 << 30));
     int64_t pixels = tiles * PS_CUDA_LANES;
     plan->frames_per_batch = n;
+    plan->g_bytes = (size_t)system->layout.n_tiles * tile;
+    plan->holds_g = tiles == system->layout.n_tiles;
     plan->pixels_per_chunk = pixels < system->desc.n_active ? pixels : system->desc.n_active;
     plan->workspace_bytes = fixed + (size_t)(n * tiles) * tile;
     plan->peak_bytes = plan->system_bytes + (size_t)n * plan->frame_bytes + plan->workspace_bytes;

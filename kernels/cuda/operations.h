@@ -121,11 +121,18 @@ bool ps_cuda_scan_fft_plan(ps_cuda_system *system); /* sets the plans; false: a 
 void ps_cuda_scan_fft_carve(ps_cuda_system *system, ps_cuda_arena *arena);
 ps_code ps_cuda_scan_fft_fill(ps_cuda_system *system, ps_error *error);
 /* As ps_cuda_spectra, on the compute and side streams. */
-ps_code ps_cuda_scan_fft(const ps_cuda_frame *frame, int64_t first_tile, int64_t n_tiles, float2 *spectra, ps_error *error);
+ps_code ps_cuda_scan_fft(const ps_cuda_frame *frame, int64_t first_tile, int64_t n_tiles, const ps_cuda_g *g, ps_error *error);
+/* Exact g of the pixels that go through it together, before they are packed; one of two such places. */
+size_t ps_cuda_scan_fft_scratch(const ps_cuda_system *system);
+
+/* g_store.cu */
+size_t ps_cuda_tile_bytes(const ps_cuda_system *system);                           /* of g of one tile */
+ps_cuda_g ps_cuda_g_in(const ps_cuda_system *system, void *memory, int64_t tiles); /* laid out in memory for so many tiles */
+ps_cuda_g ps_cuda_g_from(const ps_cuda_system *system, ps_cuda_g g, int64_t tile); /* from a tile on */
 
 /* spectra.cu */
-/* g * dose of the tiles [first, first + n) -> spectra: [n, n_spectrum, 32], on the compute stream. */
-ps_code ps_cuda_spectra(ps_cuda_frame *frame, int64_t first_tile, int64_t n_tiles, float2 *spectra, ps_error *error);
+/* g * dose of the tiles [first, first + n) -> g, on the compute stream. */
+ps_code ps_cuda_spectra(ps_cuda_frame *frame, int64_t first_tile, int64_t n_tiles, ps_cuda_g g, ps_error *error);
 
 /* normal.cu, eigenbasis.cu */
 ps_code ps_cuda_normal(ps_cuda_system *system, ps_error *error);

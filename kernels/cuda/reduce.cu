@@ -75,26 +75,35 @@ __device__ inline uint2 enter_band(const ps_cuda_geometry &g, const ps_reduce_ar
     return ps_run_of(reach, band.n_tiles);
 }
 
-/* Copies g of a strip's n tiles to shared memory, two tiles at a time, 16 bytes a lane. from: this frequency's g in the first tile. */
+/* Copies g of a strip's n tiles, the chunk's from `tile` on, to shared memory, two tiles at a time, 16 bytes a lane. */
 template <int FRAMES>
-__device__ inline void fetch_strip(const ps_reduce_arguments &args, int64_t from, int64_t step, int n,
+__device__ inline void fetch_strip(const ps_reduce_arguments &args, const ps_g_place &place, int tile, int n,
                                    float2 (*g)[PS_REDUCE_STRIP][PS_CUDA_LANES], int lane) {
-    int half = lane / 16, part = lane % 16 * 2;
+    int half = lane / 16, part = lane % 16, line = part / 8;
+    int64_t step = 2 * (line ? args.lines.step[1] : args.lines.step[0]);
 #pragma unroll
     for (int frame = 0; frame < FRAMES; frame++) {
-        const float2 *source = args.spectra[frame] + from + half * step + part;
+        const char *source = ps_g_line(args.lines, args.g[frame], place, tile + half, line) + 16 * (part % 8);
 #pragma unroll
-        for (int i = 0; i < PS_REDUCE_STRIP; i += 2, source += 2 * step)
-            if (i + half < n) ps_copy_async16(&g[frame][i + half][part], source);
+        for (int i = 0; i < PS_REDUCE_STRIP; i += 2, source += step)
+            if (i + half < n) ps_copy_async16(&g[frame][i + half][2 * part], source);
     }
 }
 
-/* Asks for the next strip, a line of 128 bytes a lane. */
-template <int FRAMES> __device__ inline void prefetch_strip(const ps_reduce_arguments &args, int64_t from, int64_t step, int n, int lane) {
-    if (lane >= 2 * n) return;
-    from += lane / 2 * step + lane % 2 * 16;
+/* Of the compact form: the lane's own values of the strip. */
+template <int FRAMES> __device__ inline void unpack_strip(float2 (*g)[PS_REDUCE_STRIP][PS_CUDA_LANES], int n, int lane) {
 #pragma unroll
-    for (int frame = 0; frame < FRAMES; frame++) ps_prefetch(args.spectra[frame] + from);
+    for (int frame = 0; frame < FRAMES; frame++)
+#pragma unroll 2
+        for (int i = 0; i < n; i++) ps_g_unpack_tile(g[frame][i], lane);
+}
+
+/* Asks for the next strip, a line of 128 bytes a lane. */
+template <int FRAMES>
+__device__ inline void prefetch_strip(const ps_reduce_arguments &args, const ps_g_place &place, int tile, int n, int lane) {
+    if (lane >= 2 * n) return;
+#pragma unroll
+    for (int frame = 0; frame < FRAMES; frame++) ps_prefetch(ps_g_line(args.lines, args.g[frame], place, tile + lane / 2, lane % 2));
 }
 
 template <int FRAMES> __device__ inline void add_data_norm(const ps_strip &strip, int n, float (&data_norm)[FRAMES]) {
@@ -159,16 +168,16 @@ __device__ inline void end_segment(const ps_cuda_geometry &g, const ps_reduce_ar
 
 /* --- a task --- */
 
-/* What is seldom needed goes to shared memory. Returns the place of this frequency's g in the chunk's first tile. */
+/* What is seldom needed goes to shared memory. */
 template <typename Memory>
-__device__ inline int64_t enter_task(const ps_reduce_arguments &args, const ps_cuda_task &task, Memory *memory, int lane) {
+__device__ inline void enter_task(const ps_reduce_arguments &args, const ps_cuda_task &task, Memory *memory, int lane) {
     const ps_cuda_frequency &f = args.aliases.frequencies[task.frequency];
     if (lane == 0) {
         memory->task = task;
         memory->first_alias = f.first_alias + task.first;
         memory->conjugate = f.conjugate;
+        memory->place = ps_g_place_of(args.lines, f);
     }
-    return f.spectrum * PS_CUDA_LANES;
 }
 
 /* As many as registers and shared memory allow without spills. */
@@ -192,7 +201,8 @@ static __global__ void __launch_bounds__(32 * WARPS, (blocks_per_sm<RIGHT, SSB, 
     int64_t index = (int64_t)blockIdx.x * WARPS + warp;
     if (index >= args.n_tasks) return; /* whole warps only */
     shared_type *memory = (shared_type *)(directions + PS_DIRECTIONS) + warp;
-    int64_t step = args.n_spectrum * PS_CUDA_LANES, from = enter_task(args, args.tasks[index], memory, lane);
+    int tile = 0; /* of the chunk */
+    enter_task(args, args.tasks[index], memory, lane);
     float data_norm[FRAMES] = {};
     clear(memory, lane);
     for (int b = args.first_band; b < args.end_band; b++) {
@@ -204,12 +214,13 @@ static __global__ void __launch_bounds__(32 * WARPS, (blocks_per_sm<RIGHT, SSB, 
             const ps_run mine = ps_run_in_strip(run, first);
             unsigned wanted = __ballot_sync(PS_FULL_WARP, mine.begin() < mine.end());
             __syncwarp();
-            fetch_strip<FRAMES>(args, from, step, n, memory->g, lane);
+            fetch_strip<FRAMES>(args, memory->place, tile, n, memory->g, lane);
             ps_copy_commit();
-            from += n * step;
-            prefetch_strip<FRAMES>(args, from, step, min(PS_REDUCE_STRIP, band.n_tiles - first - n), lane);
+            tile += n;
+            prefetch_strip<FRAMES>(args, memory->place, tile, min(PS_REDUCE_STRIP, band.n_tiles - first - n), lane);
             ps_copy_wait<0>();
             __syncwarp();
+            if (args.lines.is_compact) unpack_strip<FRAMES>(memory->g, n, lane);
             const ps_strip strip = {band.v + lane / PS_CUDA_BAND_ROWS + PS_CUDA_TILE_COLUMNS * first,
                                     (const ps_cuda_tile *)(args.pixels.tiles[band.first_tile + first].aperture + lane),
                                     &memory->g[0][0][lane], directions};

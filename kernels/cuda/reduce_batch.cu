@@ -9,13 +9,13 @@ static int frames_together(int64_t left) {
     return left >= PS_REDUCE_FRAMES ? PS_REDUCE_FRAMES : left >= 2 ? 2 : 1;
 }
 
-static ps_code reduce_chunk(ps_cuda_frame *const *frames, int64_t n_frames, int64_t first_band, int64_t end_band, int64_t frame_stride,
+static ps_code reduce_chunk(ps_cuda_frame *const *frames, int64_t n_frames, int64_t first_band, int64_t end_band, int64_t frame_tiles,
                             ps_error *error) {
     const ps_cuda_system *system = frames[0]->system;
     ps_reduce_arguments args = {};
     args.pixels = ps_cuda_system_pixels(system);
     args.aliases = ps_cuda_system_aliases(system);
-    args.n_spectrum = system->n_spectrum;
+    args.lines = ps_g_lines_of(system);
     args.exact = system->d_exact;
     args.n_exact = system->n_exact;
     args.first_band = (int32_t)first_band;
@@ -24,7 +24,7 @@ static ps_code reduce_chunk(ps_cuda_frame *const *frames, int64_t n_frames, int6
     for (int64_t done = 0; done < n_frames;) {
         int together = frames_together(n_frames - done);
         for (int i = 0; i < together; i++, done++) {
-            args.spectra[i] = system->workspace.spectra + done * frame_stride;
+            args.g[i] = ps_g_frame_lines_of(ps_cuda_g_from(system, system->workspace.g, done * frame_tiles));
             args.inverse_dose[i] = 1.0 / frames[done]->dose;
             args.right_amplitude[i] = frames[done]->d_right_amplitude;
             args.right_phase[i] = frames[done]->d_right_phase;
@@ -59,12 +59,12 @@ static ps_code set_ssb_zero(ps_cuda_frame *frame, ps_error *error) {
 }
 
 /* The spectra of one frame's chunk, unless its complete spectra are there from an earlier call. */
-static ps_code fill_store(ps_cuda_frame *frame, int64_t place, int64_t first_tile, int64_t n_tiles, int64_t frame_stride, ps_error *error) {
+static ps_code fill_store(ps_cuda_frame *frame, int64_t place, int64_t first_tile, int64_t n_tiles, int64_t frame_tiles, ps_error *error) {
     ps_cuda_workspace *workspace = &frame->system->workspace;
     bool whole = n_tiles == frame->system->layout.n_tiles;
     if (whole && workspace->owner[place] == frame->serial) return PS_OK;
     if (place < workspace->n_owners) workspace->owner[place] = 0; /* what fails half way leaves nobody's spectra there */
-    PS_TRY(ps_cuda_spectra(frame, first_tile, n_tiles, workspace->spectra + place * frame_stride, error));
+    PS_TRY(ps_cuda_spectra(frame, first_tile, n_tiles, ps_cuda_g_from(frame->system, workspace->g, place * frame_tiles), error));
     if (whole) workspace->owner[place] = frame->serial;
     return PS_OK;
 }
@@ -74,14 +74,13 @@ static ps_code reduce_batch(ps_cuda_frame *const *frames, int64_t n_frames, ps_e
     const ps_cuda_layout *layout = &system->layout;
     int64_t tiles;
     PS_TRY(ps_cuda_workspace_ensure(system, n_frames, &tiles, error));
-    int64_t frame_stride = tiles * system->n_spectrum * PS_CUDA_LANES;
     for (int64_t i = 0; i < system->workspace.n_owners && tiles < layout->n_tiles; i++) system->workspace.owner[i] = 0;
     for (int64_t i = 0; i < n_frames; i++) PS_TRY(clear_sums(frames[i], error));
     for (int64_t band = 0, end; band < layout->n_bands; band = end) {
         end = ps_cuda_chunk_end(layout, band, tiles);
         int64_t first = layout->bands[band].first_tile, last = layout->bands[end - 1].first_tile + layout->bands[end - 1].n_tiles;
-        for (int64_t i = 0; i < n_frames; i++) PS_TRY(fill_store(frames[i], i, first, last - first, frame_stride, error));
-        PS_TRY(reduce_chunk(frames, n_frames, band, end, frame_stride, error));
+        for (int64_t i = 0; i < n_frames; i++) PS_TRY(fill_store(frames[i], i, first, last - first, tiles, error));
+        PS_TRY(reduce_chunk(frames, n_frames, band, end, tiles, error));
     }
     for (int64_t i = 0; i < n_frames; i++)
         if (system->methods & PS_METHOD_PHASE) PS_TRY(ps_cuda_project(frames[i], error));

@@ -33,15 +33,15 @@ struct exact_sums {
     }
 };
 
-/* One band: this lane's pixels added to the sums. at: this lane's place in g of the band's first tile. */
+/* One band: this lane's pixels added to the sums. at: the band's first tile in the chunk; place: of the frequency. */
 template <int FRAMES>
 __device__ inline void add_band(const ps_cuda_geometry &g, const ps_reduce_arguments &args, const ps_cuda_band &band, double qu, double qv,
-                                int64_t at, float conjugate, exact_sums (&sums)[FRAMES], int lane) {
+                                int at, const ps_g_place &place, float conjugate, exact_sums (&sums)[FRAMES], int lane) {
     ps_row_terms terms[2];
     for (int side = 0; side < 2; side++) ps_form_row_terms(g, band.u + lane % PS_CUDA_BAND_ROWS, qu, qv, side ? -1.0 : 1.0, &terms[side]);
     double v = band.v + lane / PS_CUDA_BAND_ROWS;
 #pragma unroll 1
-    for (int tile = 0; tile < band.n_tiles; tile++, v += PS_CUDA_TILE_COLUMNS, at += args.n_spectrum * PS_CUDA_LANES) {
+    for (int tile = 0; tile < band.n_tiles; tile++, v += PS_CUDA_TILE_COLUMNS) {
         const ps_cuda_pixel pixel = args.pixels.pixels[(int64_t)(band.first_tile + tile) * PS_CUDA_LANES + lane];
         double re[2], im[2];
 #pragma unroll
@@ -50,7 +50,7 @@ __device__ inline void add_band(const ps_cuda_geometry &g, const ps_reduce_argum
                         true, &re[side], &im[side]);
 #pragma unroll
         for (int frame = 0; frame < FRAMES; frame++) {
-            float2 value = args.spectra[frame][at];
+            float2 value = ps_g_value(args.lines, args.g[frame], place, at + tile, lane);
             sums[frame].add(re, im, (double)value.x * (double)pixel.weight, (double)(value.y * conjugate) * (double)pixel.weight);
         }
     }
@@ -64,12 +64,13 @@ static __global__ void __launch_bounds__(32 * WARPS, 3)
     if (index >= args.n_exact) return; /* whole warps only */
     int64_t alias = args.exact[index];
     const ps_cuda_frequency f = args.aliases.frequencies[args.aliases.alias_frequency[alias]];
-    int64_t at = f.spectrum * PS_CUDA_LANES + lane;
+    const ps_g_place place = ps_g_place_of(args.lines, f);
+    int at = 0;
     exact_sums sums[FRAMES] = {};
     for (int b = args.first_band; b < args.end_band; b++) {
         const ps_cuda_band band = args.pixels.bands[b];
-        add_band(g, args, band, args.aliases.u[alias], args.aliases.v[alias], at, f.conjugate, sums, lane);
-        at += band.n_tiles * args.n_spectrum * PS_CUDA_LANES;
+        add_band(g, args, band, args.aliases.u[alias], args.aliases.v[alias], at, place, f.conjugate, sums, lane);
+        at += band.n_tiles;
         if (!band.ends_segment) continue;
 #pragma unroll
         for (int frame = 0; frame < FRAMES; frame++)

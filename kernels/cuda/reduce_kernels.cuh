@@ -2,7 +2,7 @@
 #ifndef PS_KERNELS_CUDA_REDUCE_KERNELS_CUH
 #define PS_KERNELS_CUDA_REDUCE_KERNELS_CUH
 
-#include "kernels/cuda/operations.h"
+#include "kernels/cuda/g_store.cuh"
 #include "kernels/cuda/transfer.cuh"
 
 enum { PS_REDUCE_FRAMES = 4 }; /* of one launch at most */
@@ -11,12 +11,13 @@ typedef struct {
     ps_cuda_pixels pixels;
     ps_cuda_aliases aliases;
     const ps_cuda_task *tasks; /* [n_tasks] */
-    int64_t n_tasks, n_spectrum;
+    int64_t n_tasks;
     const int32_t *exact; /* [n_exact] aliases that reduce_exact.cu takes */
     int64_t n_exact;
     int32_t first_band, end_band; /* of the chunk, whole segments */
     double ssb_scale;             /* 1/n_active */
-    const float2 *spectra[PS_REDUCE_FRAMES];
+    ps_g_lines lines;
+    ps_g_frame_lines g[PS_REDUCE_FRAMES];
     double inverse_dose[PS_REDUCE_FRAMES];
     double2 *right_amplitude[PS_REDUCE_FRAMES], *right_phase[PS_REDUCE_FRAMES], *ssb[PS_REDUCE_FRAMES];
     double *data_norm[PS_REDUCE_FRAMES];

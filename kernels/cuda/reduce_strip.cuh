@@ -17,6 +17,7 @@ template <int ALIASES, bool RIGHT, bool SSB, int FRAMES> struct __align__(16) ps
     ps_cuda_task task;
     int64_t first_alias;
     double conjugate;
+    ps_g_place place;
 };
 
 /* A strip as a lane sees it. */

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 
 #include "kernels/cuda/count_sheets.cuh"
-#include "kernels/cuda/operations.h"
+#include "kernels/cuda/g_store.cuh"
 #include "kernels/cuda/scan_fft.cuh"
 
 enum { CELL_POSITIONS = 16, FFT_BLOCKS = 2 /* resident on a multiprocessor */ };
@@ -341,17 +341,39 @@ bool ps_cuda_sheet_is_empty(const ps_cuda_layout *layout, int64_t slot) {
     return true;
 }
 
-ps_code ps_cuda_scan_fft(const ps_cuda_frame *frame, int64_t first_tile, int64_t n_tiles, float2 *spectra, ps_error *error) {
+/* Slots that go through both passes together: whole sheets. */
+static int64_t slots_together(const ps_cuda_system *system) {
+    int64_t sheet = system->n_spectrum * PS_CUDA_SHEET * (int64_t)sizeof(float2);
+    return (sheet < bytes_together ? bytes_together / sheet : 1) * PS_CUDA_SHEET;
+}
+
+size_t ps_cuda_scan_fft_scratch(const ps_cuda_system *system) {
+    int64_t most = slots_together(system), tiles = most > PS_CUDA_SHEET ? most / PS_CUDA_LANES + 1 : 1;
+    if (tiles > system->layout.n_tiles) tiles = system->layout.n_tiles;
+    return (size_t)(tiles * system->n_spectrum * PS_CUDA_LANES) * sizeof(float2);
+}
+
+/* The slots [first, first + n), on one of the two lanes of work. In the compact form they are transformed in scratch and then packed. */
+static ps_code put_slots(const ps_cuda_frame *frame, int lane, int64_t first, int64_t n, int64_t first_tile, const ps_cuda_g *g,
+                         ps_error *error) {
+    const ps_cuda_system *system = frame->system;
+    cudaStream_t stream = lane ? system->backend->side : system->backend->compute;
+    if (g->exact) return transform_slots(frame, first, n, first_tile, g->exact, stream, error);
+    ps_cuda_arena arena = {system->workspace.scratch, 0};
+    float2 *exact = NULL;
+    for (int i = 0; i <= lane; i++) exact = (float2 *)ps_cuda_take<unsigned char>(&arena, (int64_t)ps_cuda_scan_fft_scratch(system));
+    PS_TRY(transform_slots(frame, first, n, first / PS_CUDA_LANES, exact, stream, error));
+    return ps_cuda_pack_slots(frame, first, n, exact, g, first_tile, stream, error);
+}
+
+ps_code ps_cuda_scan_fft(const ps_cuda_frame *frame, int64_t first_tile, int64_t n_tiles, const ps_cuda_g *g, ps_error *error) {
     const ps_cuda_system *system = frame->system;
     const ps_cuda_layout *layout = &system->layout;
-    int64_t end = (first_tile + n_tiles) * PS_CUDA_LANES, sheet = system->n_spectrum * PS_CUDA_SHEET * (int64_t)sizeof(float2);
-    int64_t most = (sheet < bytes_together ? bytes_together / sheet : 1) * PS_CUDA_SHEET;
+    int64_t end = (first_tile + n_tiles) * PS_CUDA_LANES, most = slots_together(system);
     int lane = 0;
     for (int64_t first = first_tile * PS_CUDA_LANES, next; first < end; first = next) {
         for (next = first; next < end && next < first + most && !ps_cuda_sheet_is_empty(layout, next);) next += PS_CUDA_SHEET;
-        if (next > first)
-            PS_TRY(transform_slots(frame, first, next - first, first_tile, spectra, lane ? system->backend->side : system->backend->compute,
-                                   error));
+        if (next > first) PS_TRY(put_slots(frame, lane, first, next - first, first_tile, g, error));
         lane ^= next > first;
         if (next == first) next += PS_CUDA_SHEET;
     }

@@ -11,7 +11,7 @@
  * scan_kernel: 128 positions of 16 pixels a block, turned in shared memory; lanes are pixels on the way in, positions on the way out.
  * tile_kernel: 32 spectrum values x up to 32 pixels a block, turned likewise. */
 #include "kernels/cuda/count_sheets.cuh"
-#include "kernels/cuda/operations.h"
+#include "kernels/cuda/g_store.cuh"
 
 enum { SCAN_THREADS = 256, SCAN_PIXELS = 16, SCAN_POSITIONS = 128, TURN = 32, TURN_ROWS = 8 };
 
@@ -53,8 +53,17 @@ typedef struct {
     int64_t n, first_tile, n_spectrum;
     float scale;
     const double *mean; /* [n_slots] */
-    float2 *spectra;    /* [tile, n_spectrum, 32] of the tiles from first_tile on */
+    ps_cuda_g g;        /* of the tiles from first_tile on */
+    int scan_rows, half;
 } tile_arguments;
+
+/* Whose scale is there already: scale_kernel of g_store.cu. */
+__device__ inline void put_packed(const tile_arguments &args, int64_t tile, int lane, int64_t spectrum, float2 value) {
+    int64_t row = ps_g_scale_row(spectrum, args.half, args.scan_rows);
+    float scale = args.g.scales[(tile * (args.scan_rows + 1) + row) * PS_CUDA_LANES + lane];
+    args.g.packed[(tile * args.n_spectrum + spectrum) * PS_CUDA_LANES + lane] =
+        spectrum == 0 ? make_short2(PS_G_MOST, 0) : ps_g_pack2(value, ps_g_inverse(scale));
+}
 
 static __global__ void __launch_bounds__(TURN *TURN_ROWS) tile_kernel(const __grid_constant__ tile_arguments args) {
     __shared__ float2 turned[TURN][TURN + 1];
@@ -66,7 +75,8 @@ static __global__ void __launch_bounds__(TURN *TURN_ROWS) tile_kernel(const __gr
     __syncthreads();
     if (first + threadIdx.x >= args.n) return;
     int64_t slot = args.slots[first + threadIdx.x];
-    float2 *to = args.spectra + (slot / PS_CUDA_LANES - args.first_tile) * args.n_spectrum * PS_CUDA_LANES + slot % PS_CUDA_LANES;
+    const int64_t tile = slot / PS_CUDA_LANES - args.first_tile;
+    const int lane = (int)(slot % PS_CUDA_LANES);
 #pragma unroll
     for (int j = threadIdx.y; j < TURN; j += TURN_ROWS) {
         int64_t at = (int64_t)blockIdx.x * TURN + j;
@@ -75,7 +85,10 @@ static __global__ void __launch_bounds__(TURN *TURN_ROWS) tile_kernel(const __gr
         value.x *= args.scale;
         value.y *= args.scale;
         if (at == 0) value = make_float2((float)args.mean[slot], 0.0f);
-        to[at * PS_CUDA_LANES] = value;
+        if (args.g.exact)
+            args.g.exact[(tile * args.n_spectrum + at) * PS_CUDA_LANES + lane] = value;
+        else
+            put_packed(args, tile, lane, at, value);
     }
 }
 
@@ -96,8 +109,8 @@ static ps_code fill_planes(ps_cuda_frame *frame, const scan_arguments *args, cud
     }
 }
 
-/* The pixels [first, first + n) in slot order, on one of the two lanes of work; spectra begins with first_tile. */
-static ps_code transform_batch(ps_cuda_frame *frame, int lane, int64_t first, int64_t n, int64_t first_tile, float2 *spectra,
+/* The pixels [first, first + n) in slot order, on one of the two lanes of work; g begins with first_tile. */
+static ps_code transform_batch(ps_cuda_frame *frame, int lane, int64_t first, int64_t n, int64_t first_tile, const ps_cuda_g *g,
                                ps_error *error) {
     ps_cuda_system *system = frame->system;
     ps_cuda_transform transform = ps_cuda_forward_transform(system);
@@ -112,24 +125,34 @@ static ps_code transform_batch(ps_cuda_frame *frame, int lane, int64_t first, in
     scan_arguments scans = {slots, n, system->fft_batch, system->desc.scan_rows, system->desc.scan_columns, frame->d_mean, (float *)planes};
     PS_TRY(fill_planes(frame, &scans, stream, error));
     PS_TRY(ps_cuda_transform_run(&transform, &system->forward[lane], planes, work, stream, error));
-    tile_arguments tiles = {(const float2 *)planes, slots,  n, first_tile, system->n_spectrum, (float)(1.0 / (double)system->n_positions),
-                            frame->d_mean,          spectra};
+    const float factor = (float)(1.0 / (double)system->n_positions);
+    if (g->packed) PS_TRY(ps_cuda_find_scales(frame, slots, n, (const float2 *)planes, factor, g, first_tile, stream, error));
+    tile_arguments tiles = {(const float2 *)planes,
+                            slots,
+                            n,
+                            first_tile,
+                            system->n_spectrum,
+                            factor,
+                            frame->d_mean,
+                            *g,
+                            (int)system->desc.scan_rows,
+                            (int)(system->desc.scan_columns / 2 + 1)};
     dim3 grid((unsigned)ps_cuda_blocks(system->n_spectrum, TURN), (unsigned)ps_cuda_blocks(n, TURN)), block(TURN, TURN_ROWS);
     PS_CUDA_LAUNCH(error, tile_kernel, grid, block, 0, stream, tiles);
     return PS_OK;
 }
 
-ps_code ps_cuda_spectra(ps_cuda_frame *frame, int64_t first_tile, int64_t n_tiles, float2 *spectra, ps_error *error) {
+ps_code ps_cuda_spectra(ps_cuda_frame *frame, int64_t first_tile, int64_t n_tiles, ps_cuda_g g, ps_error *error) {
     ps_cuda_system *system = frame->system;
     const ps_cuda_backend *backend = system->backend;
     const int32_t *first_ordered = system->layout.first_ordered;
     int64_t end = first_ordered[first_tile + n_tiles];
     int lane = 0;
     PS_TRY(ps_cuda_stream_join(backend->side, backend->compute, backend->compute_done, error));
-    if (system->own_fft) PS_TRY(ps_cuda_scan_fft(frame, first_tile, n_tiles, spectra, error));
+    if (system->own_fft) PS_TRY(ps_cuda_scan_fft(frame, first_tile, n_tiles, &g, error));
     for (int64_t first = first_ordered[first_tile]; !system->own_fft && first < end; first += system->fft_batch, lane ^= 1) {
         int64_t n = end - first < system->fft_batch ? end - first : system->fft_batch;
-        PS_TRY(transform_batch(frame, lane, first, n, first_tile, spectra, error));
+        PS_TRY(transform_batch(frame, lane, first, n, first_tile, &g, error));
     }
     return ps_cuda_stream_join(backend->compute, backend->side, backend->side_done, error);
 }

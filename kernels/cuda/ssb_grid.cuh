@@ -6,14 +6,14 @@
 #ifndef PS_KERNELS_CUDA_SSB_GRID_CUH
 #define PS_KERNELS_CUDA_SSB_GRID_CUH
 
-#include "kernels/cuda/operations.h"
+#include "kernels/cuda/g_store.cuh"
 #include "kernels/cuda/ssb_gamma.cuh"
 
 /* What kernels need of the fine grid, the scan and the pixels. */
 typedef struct {
     int64_t rows, columns, scan_rows, scan_columns;
     int64_t first_tile, n_spectrum;
-    const float2 *spectra;         /* [tile, n_spectrum, 32] from first_tile on */
+    ps_cuda_g g;                   /* from first_tile on */
     const double *slot_u, *slot_v; /* [n_slots] k in fine steps along scan rows, columns */
     const ps_cuda_pixel *pixels;   /* [n_slots] */
 } ps_ssb_grid;
@@ -31,8 +31,8 @@ typedef struct {
     double mean;              /* counts: all pixels' */
 } ps_ssb_phase;
 
-/* spectra: g of the tiles from first_tile on. */
-static inline ps_ssb_grid ps_ssb_phase_grid(const ps_ssb_phase *phase, int64_t first_tile, const float2 *spectra) {
+/* g: of the tiles from first_tile on. */
+static inline ps_ssb_grid ps_ssb_phase_grid(const ps_ssb_phase *phase, int64_t first_tile, const ps_cuda_g *g) {
     const ps_cuda_system *system = phase->frame->system;
     ps_ssb_grid grid = {ps_cuda_fine_rows(&system->desc),
                         ps_cuda_fine_columns(&system->desc),
@@ -40,7 +40,7 @@ static inline ps_ssb_grid ps_ssb_phase_grid(const ps_ssb_phase *phase, int64_t f
                         system->desc.scan_columns,
                         first_tile,
                         system->n_spectrum,
-                        spectra,
+                        *g,
                         phase->slot_u,
                         phase->slot_v,
                         system->d_pixels};
@@ -61,9 +61,9 @@ __device__ inline void ps_ssb_form_line(const ps_cuda_geometry &g, const ps_ssb_
     if (side == 0) ps_gamma_form_line(g, fixed, row ? u : v, row ? v : u, pixel.aperture, line);
 }
 
-/* Where a pixel's stored half-plane begins. */
-__device__ inline const float2 *ps_ssb_spectrum(const ps_ssb_grid &grid, int64_t slot) {
-    return grid.spectra + (slot / PS_CUDA_LANES - grid.first_tile) * grid.n_spectrum * PS_CUDA_LANES + slot % PS_CUDA_LANES;
+/* A pixel's stored half-plane. */
+__device__ inline ps_g_pixel ps_ssb_spectrum(const ps_ssb_grid &grid, int64_t slot) {
+    return ps_g_pixel_at(grid.g, grid.n_spectrum, (int)grid.scan_rows, slot / PS_CUDA_LANES - grid.first_tile, (int)(slot % PS_CUDA_LANES));
 }
 
 /* g conj(gamma)/|gamma| in the units of g's store. */
@@ -87,10 +87,10 @@ __device__ inline float ps_ssb_angle(float imaginary, float real) {
     return copysignf(p, imaginary);
 }
 
-/* All pixels of the tiles [first, first + n) whose g is at `spectra`: their phases and squares join phase->sums. Work may be left on the
+/* All pixels of the tiles [first, first + n) whose g is at `g`: their phases and squares join phase->sums. Work may be left on the
  * compute and the side stream; each array of sums belongs to one of them. */
-ps_code ps_ssb_phase_add_sheets(const ps_ssb_phase *phase, int64_t first_tile, int64_t n_tiles, const float2 *spectra, ps_error *error);
-ps_code ps_ssb_phase_add_batches(const ps_ssb_phase *phase, int64_t first_tile, int64_t n_tiles, const float2 *spectra, ps_error *error);
+ps_code ps_ssb_phase_add_sheets(const ps_ssb_phase *phase, int64_t first_tile, int64_t n_tiles, const ps_cuda_g *g, ps_error *error);
+ps_code ps_ssb_phase_add_batches(const ps_ssb_phase *phase, int64_t first_tile, int64_t n_tiles, const ps_cuda_g *g, ps_error *error);
 /* Bytes they work in; 0: a side of the fine grid is not for the former. */
 int64_t ps_ssb_phase_sheets_scratch(const ps_cuda_system *system);
 int64_t ps_ssb_phase_batches_scratch(const ps_cuda_system *system);

@@ -105,27 +105,28 @@ static ps_code set_geometry(ps_ssb_phase *phase, ps_error *error) {
 
 /* --- g, chunk by chunk --- */
 
-static ps_code add_tiles(const ps_ssb_phase *phase, int64_t first_tile, int64_t n_tiles, const float2 *spectra, ps_error *error) {
+static ps_code add_tiles(const ps_ssb_phase *phase, int64_t first_tile, int64_t n_tiles, const ps_cuda_g &g, ps_error *error) {
     const ps_cuda_backend *backend = phase->frame->system->backend;
     PS_TRY(ps_cuda_stream_join(backend->side, backend->compute, backend->compute_done, error));
     if (by_sheets(phase->frame->system))
-        PS_TRY(ps_ssb_phase_add_sheets(phase, first_tile, n_tiles, spectra, error));
+        PS_TRY(ps_ssb_phase_add_sheets(phase, first_tile, n_tiles, &g, error));
     else
-        PS_TRY(ps_ssb_phase_add_batches(phase, first_tile, n_tiles, spectra, error));
+        PS_TRY(ps_ssb_phase_add_batches(phase, first_tile, n_tiles, &g, error));
     return ps_cuda_stream_join(backend->compute, backend->side, backend->side_done, error);
 }
 
 static ps_code add_all(const ps_ssb_phase *phase, int64_t tiles, ps_error *error) {
     ps_cuda_frame *frame = phase->frame;
     ps_cuda_workspace *workspace = &frame->system->workspace;
-    int64_t all = frame->system->layout.n_tiles, whole = all * frame->system->n_spectrum * PS_CUDA_LANES;
+    int64_t all = frame->system->layout.n_tiles;
     for (int64_t place = 0; place < workspace->n_owners; place++)
-        if (workspace->owner[place] == frame->serial) return add_tiles(phase, 0, all, workspace->spectra + place * whole, error);
+        if (workspace->owner[place] == frame->serial)
+            return add_tiles(phase, 0, all, ps_cuda_g_from(frame->system, workspace->g, place * all), error);
     for (int64_t place = 0; place < workspace->n_owners; place++) workspace->owner[place] = 0;
     for (int64_t first = 0; first < all; first += tiles) {
         int64_t n = all - first < tiles ? all - first : tiles;
-        PS_TRY(ps_cuda_spectra(frame, first, n, workspace->spectra, error));
-        PS_TRY(add_tiles(phase, first, n, workspace->spectra, error));
+        PS_TRY(ps_cuda_spectra(frame, first, n, workspace->g, error));
+        PS_TRY(add_tiles(phase, first, n, workspace->g, error));
     }
     return PS_OK;
 }

@@ -26,7 +26,7 @@ struct batch_pixel {
 
 /* A fine frequency and where the scan's spectrum holds it. */
 struct fine_frequency {
-    int row, column;
+    int row, column, scale_row;
     int64_t place;
     float conjugate;
 };
@@ -41,7 +41,7 @@ __device__ inline fine_frequency frequency_at(const ps_ssb_grid &grid, int row, 
         r = r == 0 ? 0 : scan_rows - r;
         c = scan_columns - c;
     }
-    fine_frequency f = {row, column, ((int64_t)r * half + c) * PS_CUDA_LANES, conjugate ? -1.0f : 1.0f};
+    fine_frequency f = {row, column, r == 0 && c == 0 ? scan_rows : r, ((int64_t)r * half + c) * PS_CUDA_LANES, conjugate ? -1.0f : 1.0f};
     return f;
 }
 
@@ -50,7 +50,8 @@ __device__ inline float2 corrected(const ps_cuda_geometry &g, const ps_ssb_grid 
                                    const fine_frequency &f) {
     if (f.row == 0 && f.column == 0) return make_float2(0.0f, 0.0f);
     const ps_gamma_walk walk(line);
-    float2 unit = ps_gamma_unit(g, walk, line, (double)f.column, (float)f.column), value = ps_ssb_spectrum(grid, slot)[f.place];
+    float2 unit = ps_gamma_unit(g, walk, line, (double)f.column, (float)f.column),
+           value = ps_ssb_spectrum(grid, slot).value(f.place, f.scale_row);
     value.y *= f.conjugate;
     return ps_ssb_corrected(value, unit);
 }
@@ -195,14 +196,14 @@ static ps_code launch_phase(const ps_ssb_phase *phase, const buffers *b, int64_t
     return PS_OK;
 }
 
-ps_code ps_ssb_phase_add_batches(const ps_ssb_phase *phase, int64_t first_tile, int64_t n_tiles, const float2 *spectra, ps_error *error) {
+ps_code ps_ssb_phase_add_batches(const ps_ssb_phase *phase, int64_t first_tile, int64_t n_tiles, const ps_cuda_g *g, ps_error *error) {
     ps_cuda_system *system = phase->frame->system;
     const int32_t *first_ordered = system->layout.first_ordered;
     int64_t end = first_ordered[first_tile + n_tiles];
     ps_cuda_arena arena = {phase->transform, 0};
     buffers b = take_buffers(system, &arena);
     arguments args = {};
-    args.grid = ps_ssb_phase_grid(phase, first_tile, spectra);
+    args.grid = ps_ssb_phase_grid(phase, first_tile, g);
     args.planes = b.planes;
     args.row_even = b.row_even;
     args.column_even = b.column_even;

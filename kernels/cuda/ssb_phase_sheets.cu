@@ -78,21 +78,23 @@ static ps_code launch_lines(const ps_ssb_phase *phase, const sheet_plan *plan, c
     int64_t n = most < LINES_TOGETHER ? most : (int64_t)LINES_TOGETHER;
     lines.plan = plan->along_rows;
     int bytes = shared_bytes(&lines.plan);
-    PS_TRY(PS_CUDA(error, cudaFuncSetAttribute((const void *)line_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)));
+    auto kernel = args->grid.g.exact ? line_kernel<false> : line_kernel<true>;
+    PS_TRY(PS_CUDA(error, cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)));
     for (lines.first_lane = 0; lines.first_lane < LANES; lines.first_lane += lines.plan.lanes)
-        PS_CUDA_LAUNCH(error, line_kernel, (unsigned)n, (unsigned)lines.plan.threads, (size_t)bytes, stream, phase->along_row, lines);
+        PS_CUDA_LAUNCH(error, kernel, (unsigned)n, (unsigned)lines.plan.threads, (size_t)bytes, stream, phase->along_row, lines);
     return PS_OK;
 }
 
 static ps_code launch_sheet(const ps_ssb_phase *phase, const sheet_plan *plan, sheet_arguments *args, cudaStream_t stream,
                             ps_error *error) {
+    auto columns = args->grid.g.exact ? column_kernel<false> : column_kernel<true>;
     int bytes[2] = {shared_bytes(&plan->along_columns), shared_bytes(&plan->along_rows)};
-    PS_TRY(PS_CUDA(error, cudaFuncSetAttribute((const void *)column_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes[0])));
+    PS_TRY(PS_CUDA(error, cudaFuncSetAttribute((const void *)columns, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes[0])));
     PS_TRY(PS_CUDA(error, cudaFuncSetAttribute((const void *)image_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes[1])));
     args->plan = plan->along_columns;
     for (args->first_lane = 0; args->first_lane < LANES; args->first_lane += args->plan.lanes)
-        PS_CUDA_LAUNCH(error, column_kernel, (unsigned)plan->reached, (unsigned)args->plan.threads, (size_t)bytes[0], stream,
-                       phase->along_column, *args);
+        PS_CUDA_LAUNCH(error, columns, (unsigned)plan->reached, (unsigned)args->plan.threads, (size_t)bytes[0], stream, phase->along_column,
+                       *args);
     args->plan = plan->along_rows;
     for (args->first_lane = 0; args->first_lane < LANES; args->first_lane += args->plan.lanes)
         PS_CUDA_LAUNCH(error, image_kernel, (unsigned)(args->grid.rows / 2), (unsigned)args->plan.threads, (size_t)bytes[1], stream, *args);
@@ -128,7 +130,7 @@ static ps_code add_sheet(const ps_ssb_phase *phase, const sheet_plan *plan, shee
     return launch_sheet(phase, plan, &args, stream, error);
 }
 
-ps_code ps_ssb_phase_add_sheets(const ps_ssb_phase *phase, int64_t first_tile, int64_t n_tiles, const float2 *spectra, ps_error *error) {
+ps_code ps_ssb_phase_add_sheets(const ps_ssb_phase *phase, int64_t first_tile, int64_t n_tiles, const ps_cuda_g *g, ps_error *error) {
     const ps_cuda_system *system = phase->frame->system;
     ps_cuda_arena arena = {phase->transform, 0};
     sheet_plan plan;
@@ -138,7 +140,7 @@ ps_code ps_ssb_phase_add_sheets(const ps_ssb_phase *phase, int64_t first_tile, i
     plan.along_columns.roots = b.roots_columns;
     PS_TRY(ps_cuda_fft_send_roots(&plan.along_rows, b.roots_rows, error));
     PS_TRY(ps_cuda_fft_send_roots(&plan.along_columns, b.roots_columns, error));
-    ps_ssb_grid grid = ps_ssb_phase_grid(phase, first_tile, spectra);
+    ps_ssb_grid grid = ps_ssb_phase_grid(phase, first_tile, g);
     for (int64_t tile = 0; tile < n_tiles; tile++)
         for (int lane = 0; lane < 2; lane++) {
             sheet_arguments args = arguments_of(phase, &plan, &b.lane[lane], lane, grid);

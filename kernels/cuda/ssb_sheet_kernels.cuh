@@ -69,35 +69,67 @@ __device__ inline const ps_gamma_line *form_lines(const ps_cuda_geometry &g, con
 }
 
 /* Where the scan's spectrum holds fine frequencies of one column. */
-struct stored_column {
-    const float2 *column;
-    int scan_rows, step;
+template <bool COMPACT> struct stored_column {
+    const float2 *exact;
+    const short2 *packed; /* either at the column's first row, and the pixel's scales */
+    const float *scales;
+    int column, scan_rows, step;
     bool conjugate;
-    /* row: modulo scan_rows */
-    __device__ const float2 *at(int row) const {
-        if (conjugate) row = row == 0 ? 0 : scan_rows - row;
-        return column + (int64_t)row * step;
+    /* row: modulo scan_rows; the stored one */
+    __device__ int stored_row(int row) const { return conjugate && row != 0 ? scan_rows - row : row; }
+    /* of a stored row */
+    __device__ const float2 *value_at(int row) const { return exact + (int64_t)row * step; }
+    __device__ const short2 *packed_at(int row) const { return packed + (int64_t)row * step; }
+    __device__ const float *scale_at(int row) const { return scales + (row == 0 && column == 0 ? scan_rows : row) * PS_CUDA_LANES; }
+    __device__ float2 value(int row) const {
+        row = stored_row(row);
+        if constexpr (COMPACT)
+            return ps_g_unpack2(*packed_at(row), *scale_at(row));
+        else
+            return *value_at(row);
     }
 };
 
-__device__ inline stored_column stored_at(const ps_ssb_grid &grid, int64_t slot, int column) {
+template <bool COMPACT> __device__ inline stored_column<COMPACT> stored_at(const ps_ssb_grid &grid, int64_t slot, int column) {
     int scan_columns = (int)grid.scan_columns, half = scan_columns / 2 + 1;
     column %= scan_columns;
     column += column < 0 ? scan_columns : 0;
     bool conjugate = column >= half;
     if (conjugate) column = scan_columns - column;
-    stored_column stored = {ps_ssb_spectrum(grid, slot) + column * PS_CUDA_LANES, (int)grid.scan_rows, half * PS_CUDA_LANES, conjugate};
+    const ps_g_pixel pixel = ps_ssb_spectrum(grid, slot);
+    stored_column<COMPACT> stored = {COMPACT ? NULL : pixel.exact + column * PS_CUDA_LANES,
+                                     COMPACT ? pixel.packed + column * PS_CUDA_LANES : NULL,
+                                     pixel.scales,
+                                     column,
+                                     (int)grid.scan_rows,
+                                     half * PS_CUDA_LANES,
+                                     conjugate};
     return stored;
 }
 
 /* --- the fine columns --- */
 
+/* A value of the compact form as it lies in its place in shared memory: packed, and behind it its scale. */
+__device__ inline float2 unpacked(float2 raw) {
+    short2 packed;
+    memcpy(&packed, &raw.x, sizeof packed);
+    return ps_g_unpack2(packed, raw.y);
+}
+
 /* g of this thread's rows, on its way to its places in shared memory. */
-__device__ inline void fetch_column(const sheet_arguments &args, const stored_column &stored, int j, float2 *own) {
+template <bool COMPACT>
+__device__ inline void fetch_column(const sheet_arguments &args, const stored_column<COMPACT> &stored, int j, float2 *own) {
     int row = j % stored.scan_rows;
-    uint64_t policy = ps_evict_first();
+    [[maybe_unused]] uint64_t policy = ps_evict_first();
     for (int m = 0; m < args.plan.first; m++) {
-        ps_copy_async8(own + m * PS_FFT_PITCH, stored.at(row), policy);
+        int from = stored.stored_row(row);
+        float2 *to = own + m * PS_FFT_PITCH;
+        if constexpr (COMPACT) {
+            ps_copy_async4(&to->x, stored.packed_at(from));
+            ps_copy_async4(&to->y, stored.scale_at(from));
+        } else {
+            ps_copy_async8(to, stored.value_at(from), policy);
+        }
         row += args.plan.second;
         while (row >= stored.scan_rows) row -= stored.scan_rows;
     }
@@ -106,6 +138,7 @@ __device__ inline void fetch_column(const sheet_arguments &args, const stored_co
 }
 
 /* -i times the corrected spectrum, real and imaginary part exchanged: what is transformed with exp(+...). */
+template <bool COMPACT>
 __device__ inline void correct_column(const ps_cuda_geometry &g, const sheet_arguments &args, const ps_gamma_line &line, float conjugate,
                                       const thread_place &place, float2 *own) {
     const ps_gamma_walk walk(line);
@@ -119,7 +152,7 @@ __device__ inline void correct_column(const ps_cuda_geometry &g, const sheet_arg
             x = (double)row;
             x_f32 = (float)row;
         }
-        float2 unit = ps_gamma_unit(g, walk, line, x, x_f32), value = *own;
+        float2 unit = ps_gamma_unit(g, walk, line, x, x_f32), value = COMPACT ? unpacked(*own) : *own;
         value.y *= conjugate;
         value = ps_ssb_corrected(value, unit);
         *own = make_float2(-value.x, value.y);
@@ -163,6 +196,7 @@ constexpr int column_blocks() {
 #endif
 }
 
+template <bool COMPACT>
 static __global__ void __launch_bounds__(PS_FFT_THREADS, (column_blocks()))
     column_kernel(const __grid_constant__ ps_cuda_geometry g, const __grid_constant__ sheet_arguments args) {
     extern __shared__ __align__(16) unsigned char ps_shared[];
@@ -174,9 +208,9 @@ static __global__ void __launch_bounds__(PS_FFT_THREADS, (column_blocks()))
     const ps_gamma_line *line =
         form_lines(g, args, false, column, (ps_gamma_line *)(exchange + args.plan.first * PS_FFT_PITCH), place.lane);
     if (place.j < args.plan.second) {
-        const stored_column stored = stored_at(args.grid, args.first_slot + place.lane, column);
+        const stored_column<COMPACT> stored = stored_at<COMPACT>(args.grid, args.first_slot + place.lane, column);
         fetch_column(args, stored, place.j, own);
-        correct_column(g, args, *line, stored.conjugate ? -1.0f : 1.0f, place, own);
+        correct_column<COMPACT>(g, args, *line, stored.conjugate ? -1.0f : 1.0f, place, own);
         replace_rows(args, index, place, own);
     }
     const own_source source = {own, place.active};
@@ -206,6 +240,7 @@ struct even_sink {
 };
 
 /* Sheets blockIdx.x, every second of the tiles'. */
+template <bool COMPACT>
 static __global__ void __launch_bounds__(PS_FFT_THREADS, BLOCKS)
     line_kernel(const __grid_constant__ ps_cuda_geometry g, sheet_arguments args) {
     extern __shared__ __align__(16) unsigned char ps_shared[];
@@ -221,8 +256,8 @@ static __global__ void __launch_bounds__(PS_FFT_THREADS, BLOCKS)
 #pragma unroll 1
         for (int n = place.j, m = 0; m < args.plan.first; m++, n += second) {
             int x = ps_ssb_frequency(n, columns);
-            const stored_column stored = stored_at(args.grid, args.first_slot + place.lane, x);
-            float2 value = *stored.at(row);
+            const stored_column<COMPACT> stored = stored_at<COMPACT>(args.grid, args.first_slot + place.lane, x);
+            float2 value = stored.value(row);
             value.y = stored.conjugate ? -value.y : value.y;
             own[m * PS_FFT_PITCH] = ps_ssb_corrected(value, ps_gamma_unit(g, walk, *line, (double)x, (float)x));
         }

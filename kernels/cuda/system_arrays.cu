@@ -6,6 +6,7 @@
 #include "kernels/cuda/operations.h"
 #include "kernels/cuda/reduce_kernels.cuh"
 #include "kernels/cuda/tasks.h"
+#include "kernels/g_packing.h"
 
 void ps_cuda_system_carve(ps_cuda_system *system, ps_cuda_arena *arena) {
     const ps_cuda_layout *layout = &system->layout;
@@ -103,6 +104,7 @@ static void fill_frequencies(const ps_cuda_system *system, ps_cuda_frequency *de
         bool conjugate = f->column >= half;
         int64_t row = conjugate ? (desc->scan_rows - f->row) % desc->scan_rows : f->row;
         device[i].spectrum = row * half + (conjugate ? desc->scan_columns - f->column : f->column);
+        device[i].scale_row = (int32_t)ps_g_scale_row(device[i].spectrum, half, desc->scan_rows);
         device[i].conjugate = conjugate ? -1.0f : 1.0f;
         device[i].first_alias = f->first_alias;
         device[i].n_aliases = f->n_aliases;

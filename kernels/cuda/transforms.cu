@@ -106,5 +106,7 @@ size_t ps_cuda_forward_scratch(const ps_cuda_system *system) {
         ps_cuda_take<unsigned char>(&arena, (int64_t)ps_cuda_transform_bytes(&transform));
         ps_cuda_take<unsigned char>(&arena, (int64_t)ps_cuda_transform_work(&transform));
     }
+    bool packs = system->own_fft && system->desc.g_storage == PS_G_COMPACT;
+    for (int i = 0; i < 2 && packs; i++) ps_cuda_take<unsigned char>(&arena, (int64_t)ps_cuda_scan_fft_scratch(system));
     return arena.used;
 }

@@ -5,13 +5,9 @@
 
 #include "kernels/cuda/operations.h"
 
-static size_t tile_bytes(const ps_cuda_system *system) {
-    return (size_t)system->n_spectrum * PS_CUDA_LANES * sizeof(float2);
-}
-
 int64_t ps_cuda_chunk_tiles(const ps_cuda_system *system, int64_t n_frames, size_t available) {
     const ps_cuda_layout *layout = &system->layout;
-    int64_t tiles = (int64_t)(available / tile_bytes(system)) / n_frames;
+    int64_t tiles = (int64_t)(available / ps_cuda_tile_bytes(system)) / n_frames;
     if (tiles >= layout->n_tiles) return layout->n_tiles;
     return tiles >= layout->largest_segment ? tiles : 0;
 }
@@ -35,23 +31,24 @@ void ps_cuda_workspace_release(ps_cuda_system *system) {
 static ps_code allocate(ps_cuda_system *system, int64_t store_tiles, ps_error *error) {
     ps_cuda_workspace *workspace = &system->workspace;
     ps_cuda_arena arena = {NULL, 0};
+    int64_t store_bytes = store_tiles * (int64_t)ps_cuda_tile_bytes(system);
     workspace->store_tiles = store_tiles;
     ps_cuda_take<unsigned char>(&arena, (int64_t)system->scratch_bytes);
     ps_cuda_take<unsigned char>(&arena, 2 * (int64_t)ps_cuda_aside_bytes(system));
-    ps_cuda_take<float2>(&arena, store_tiles * system->n_spectrum * PS_CUDA_LANES);
+    ps_cuda_take<unsigned char>(&arena, store_bytes);
     workspace->bytes = arena.used;
     PS_TRY(ps_cuda_allocate(system->backend, arena.used, "the workspace", &workspace->memory, error));
     arena.base = (unsigned char *)workspace->memory;
     arena.used = 0;
     workspace->scratch = ps_cuda_take<unsigned char>(&arena, (int64_t)system->scratch_bytes);
     workspace->aside = ps_cuda_take<unsigned char>(&arena, 2 * (int64_t)ps_cuda_aside_bytes(system));
-    workspace->spectra = ps_cuda_take<float2>(&arena, store_tiles * system->n_spectrum * PS_CUDA_LANES);
+    void *store = ps_cuda_take<unsigned char>(&arena, store_bytes);
+    workspace->g = ps_cuda_g_in(system, store, store_tiles);
     workspace->n_owners = store_tiles / system->layout.n_tiles;
     workspace->owner = (uint64_t *)calloc((size_t)workspace->n_owners + 1, sizeof *workspace->owner);
     if (!workspace->owner) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the workspace");
     /* slots that hold no pixel are never written: their spectra must be numbers */
-    size_t bytes = (size_t)(store_tiles * system->n_spectrum * PS_CUDA_LANES) * sizeof(float2);
-    return PS_CUDA(error, cudaMemsetAsync(workspace->spectra, 0, bytes, system->backend->compute));
+    return PS_CUDA(error, cudaMemsetAsync(store, 0, (size_t)store_bytes, system->backend->compute));
 }
 
 ps_code ps_cuda_workspace_ensure(ps_cuda_system *system, int64_t n_frames, int64_t *tiles, ps_error *error) {
@@ -64,7 +61,7 @@ ps_code ps_cuda_workspace_ensure(ps_cuda_system *system, int64_t n_frames, int64
             error, PS_E_MEMORY,
             "cuda: %lld frames need %.3f GiB of workspace and %.3f GiB of spectra each at least; %.3f GiB of the budget are left",
             (long long)n_frames, (double)scratch / (1 << 30),
-            (double)tile_bytes(system) * (double)system->layout.largest_segment / (1 << 30), (double)free_bytes / (1 << 30));
+            (double)ps_cuda_tile_bytes(system) * (double)system->layout.largest_segment / (1 << 30), (double)free_bytes / (1 << 30));
     *tiles = possible;
     if (workspace->memory && workspace->store_tiles >= n_frames * possible) return PS_OK;
     ps_cuda_workspace_release(system);

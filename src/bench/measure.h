@@ -12,8 +12,9 @@ typedef struct {
     int repeats;
     double budget_GiB; /* cuda; 0: what is free */
     bool quick;        /* the small problem instead of the published one */
-    const char *rows;  /* cuda: of "prepare,frames,ssb,memory,fit,unpack" those wanted; cpu: of "operations,fit"; NULL: all */
-    int n_threads;     /* cpu; 0: all */
+    const char
+        *rows;     /* cuda: of "prepare,frames,ssb,memory,storage,fit,unpack" those wanted; cpu: of "operations,storage,fit"; NULL: all */
+    int n_threads; /* cpu; 0: all */
 } ps_bench_options;
 
 /* The backend's operations beside the plain float64 path's. */
@@ -27,6 +28,9 @@ ps_code ps_bench_unpack(const ps_bench_options *options, ps_backend *backend, co
 
 /* Fits of optics on an open backend: problem S on a device, else a smaller frame. */
 ps_code ps_bench_fit(const ps_bench_options *options, ps_backend *backend, ps_bench_report *report, ps_error *error);
+
+/* g not held, exact and compact, on an open backend: problem S and other scans on a device, else smaller ones. */
+ps_code ps_bench_g(const ps_bench_options *options, ps_backend *backend, ps_bench_report *report, ps_error *error);
 
 /* Calls run(context) once and then n times, timed. */
 ps_code ps_bench_repeat(int n, ps_code (*run)(void *context, ps_error *error), void *context, ps_bench_times *times, ps_error *error);

@@ -139,17 +139,22 @@ static ps_code measure_operations(const ps_bench_options *options, ps_bench_repo
     return PS_OK;
 }
 
-static ps_code measure_fits(const ps_bench_options *options, ps_bench_report *report, ps_error *error) {
+/* Rows of a backend that is opened for them. */
+static ps_code measure_open(const ps_bench_options *options,
+                            ps_code (*measure_rows)(const ps_bench_options *options, ps_backend *backend, ps_bench_report *report,
+                                                    ps_error *error),
+                            ps_bench_report *report, ps_error *error) {
     const ps_backend_options backend_options = {.n_threads = options->n_threads, .device = options->device};
     ps_backend *backend = NULL;
     PS_TRY(ps_backend_open(options->ops, &backend_options, &backend, error));
     ps_bench_describe(backend, report);
-    ps_code code = ps_bench_fit(options, backend, report, error);
+    ps_code code = measure_rows(options, backend, report, error);
     ps_backend_close(backend);
     return code;
 }
 
 ps_code ps_bench_cpu(const ps_bench_options *options, ps_bench_report *report, ps_error *error) {
     if (!options->rows || strstr(options->rows, "operations")) PS_TRY(measure_operations(options, report, error));
-    return !options->rows || strstr(options->rows, "fit") ? measure_fits(options, report, error) : PS_OK;
+    if (!options->rows || strstr(options->rows, "storage")) PS_TRY(measure_open(options, ps_bench_g, report, error));
+    return !options->rows || strstr(options->rows, "fit") ? measure_open(options, ps_bench_fit, report, error) : PS_OK;
 }

@@ -329,6 +329,14 @@ static void add_ceilings(device_case *c) {
     ps_bench_add_ceiling(report, "memory clock", c->ceilings.memory_clock_khz * 1e-6, "GHz");
 }
 
+/* Its images are looked at. */
+static ps_code measure_storage(device_case *c, ps_error *error) {
+    c->options->ops->bench->keep_images(c->backend, false);
+    ps_code code = ps_bench_g(c->options, c->backend, c->report, error);
+    c->options->ops->bench->keep_images(c->backend, true);
+    return code;
+}
+
 static bool is_wanted(const device_case *c, const char *rows) {
     return !c->options->rows || strstr(c->options->rows, rows);
 }
@@ -350,6 +358,7 @@ static ps_code measure_all(device_case *c, ps_error *error) {
     if (is_wanted(c, "ssb")) PS_TRY(measure_ssb(c, &u1, "U = 1", true, error));
     if (is_wanted(c, "memory")) PS_TRY(measure_memory(c, problem, error));
     release_system(c); /* its memory is wanted */
+    if (is_wanted(c, "storage")) PS_TRY(measure_storage(c, error));
     if (is_wanted(c, "fit")) PS_TRY(ps_bench_fit(c->options, c->backend, c->report, error));
     return is_wanted(c, "unpack") ? ps_bench_unpack(c->options, c->backend, &u1, c->report, error) : PS_OK;
 }

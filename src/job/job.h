@@ -14,6 +14,9 @@
 
 typedef enum { PS_WEIGHTS_UNIFORM, PS_WEIGHTS_POISSON } ps_weights;
 typedef enum { PS_PRECISION_FAST, PS_PRECISION_REFERENCE } ps_precision;
+/* How g stays with a frame for what comes after its reduction: auto: exact, where something wants it and memory has room; none: not at all;
+ * the others: whole and in that form, or the job is refused. */
+typedef enum { PS_JOB_G_AUTO, PS_JOB_G_NONE, PS_JOB_G_EXACT, PS_JOB_G_COMPACT } ps_job_g;
 
 typedef struct {
     char **files; /* [n_files] patterns as given */
@@ -68,6 +71,7 @@ typedef struct {
     char *output_file; /* absolute */
     char *backend;     /* "auto", "cpu", "cuda", "cuda:N" */
     ps_precision precision;
+    ps_job_g g_storage;
     double memory_budget_GiB; /* 0: not given */
     int64_t n_threads;        /* 0: all */
     bool unpacks_on_device;   /* recordings go to a backend that unpacks as they are packed; false: as counts */
@@ -105,5 +109,10 @@ ps_code ps_job_load(const ps_job_kinds *kinds, const char *path, const char *con
 ps_code ps_job_parse(const ps_job_kinds *kinds, const char *text, const char *base_directory, const char *const *settings,
                      int64_t n_settings, ps_job *job, ps_error *error);
 void ps_job_free(ps_job *job);
+
+/* What the job's storage of g means for one system. wants_g: something goes through g again after a reduction. */
+void ps_job_plan_g(const ps_job *job, bool wants_g, ps_plan_options *options);
+/* "auto", "none", "exact", "compact". */
+const char *ps_job_g_name(ps_job_g storage);
 
 #endif

@@ -97,6 +97,8 @@ struct ps_method {
     ps_code (*read_scales)(ps_system *system, double *values, ps_error *error);
     /* Whether its images take time for every active pixel, not only for every frequency. NULL: no. */
     bool (*images_every_pixel)(const ps_method_settings *settings);
+    /* Whether it goes through g again after the reduction. NULL: no. */
+    bool (*wants_g)(const ps_method_settings *settings);
 };
 
 /* ---- the table ---- */
@@ -140,6 +142,8 @@ void ps_method_set_free(ps_method_set *set);
 ps_methods ps_method_set_bits(const ps_method_set *set);
 /* Whether any needs N prepared (docs/physics.md section 4). */
 bool ps_method_set_needs_normal(const ps_method_set *set);
+/* Whether any goes through g again after the reduction. */
+bool ps_method_set_wants_g(const ps_method_set *set);
 /* What all of them ask of the plan; priors of methods that are not asked for are 1. */
 void ps_method_set_plan(const ps_method_set *set, ps_plan_options *options);
 /* Images of one frame: of all methods, strengths and parts. */

@@ -58,6 +58,12 @@ bool ps_method_set_needs_normal(const ps_method_set *set) {
     return (ps_method_set_bits(set) & PS_METHODS_PREPARED) != 0;
 }
 
+bool ps_method_set_wants_g(const ps_method_set *set) {
+    for (int64_t i = 0; i < set->n; i++)
+        if (set->items[i].method->wants_g && set->items[i].method->wants_g(&set->items[i])) return true;
+    return false;
+}
+
 void ps_method_set_plan(const ps_method_set *set, ps_plan_options *options) {
     options->smoothness_phase_inv_A = options->smoothness_complex_inv_A = INFINITY;
     for (int64_t i = 0; i < set->n; i++)

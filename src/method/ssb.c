@@ -38,7 +38,8 @@ static ps_code solve(const ps_method_settings *settings, ps_frame *frame, double
     return ps_method_send_one(settings, frame, sink, PHASE, make_image, values, error);
 }
 
-static bool images_every_pixel(const ps_method_settings *settings) {
+/* An image for every pixel, each from its own g. */
+static bool is_phase(const ps_method_settings *settings) {
     return settings->choice == PS_SSB_PHASE;
 }
 
@@ -57,4 +58,5 @@ const ps_method ps_method_ssb = {
     .describe = describe,
     .fingerprint = fingerprint,
     .solve = solve,
-    .images_every_pixel = images_every_pixel};
+    .images_every_pixel = is_phase,
+    .wants_g = is_phase};

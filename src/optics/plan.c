@@ -286,6 +286,8 @@ ps_code ps_plan_build(const ps_optics *optics, const ps_plan_options *options, p
     ps_system_desc *desc = &plan->desc;
     ps_optics_probe(optics, &desc->probe);
     desc->probe.mirrored_probe = options->mirrored_probe;
+    desc->g_storage = options->g_storage;
+    desc->keeps_g = options->keeps_g;
     desc->scan_rows = options->scan_rows;
     desc->scan_columns = options->scan_columns;
     desc->detector_rows = options->detector_rows;

@@ -14,6 +14,8 @@ typedef struct {
     double smoothness_complex_inv_A;
     const uint8_t *bad; /* [detector_rows, detector_columns], not 0: leave out; may be NULL */
     bool mirrored_probe;
+    ps_g_storage g_storage; /* these two as ps_system_desc has them */
+    bool keeps_g;
 } ps_plan_options;
 
 typedef struct {

@@ -163,6 +163,7 @@ static ps_code build_plan(const ps_job *job, const ps_run_plan *plan, const ps_r
                                .bad = group->bad,
                                .mirrored_probe = job->mirrored_probe};
     ps_method_set_plan(&job->methods, &options);
+    ps_job_plan_g(job, ps_method_set_wants_g(&job->methods), &options);
     ps_code code = ps_plan_build(&group->optics, &options, built, error);
     if (code != PS_OK) ps_error_prefix(error, "%s", ps_run_plan_group_name(group));
     return code;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/text.h"
-#include "plan/backend_question.h"
+#include "plan/held_g.h"
 #include "plan/images_at_once.h"
 
 static const size_t ring_bytes_most = (size_t)1 << 30;
@@ -75,16 +75,16 @@ static size_t pinned_bytes(const ps_packed_share *packed) {
     return (size_t)packed->n_pieces * packed->piece_bytes + 2 * upload_most;
 }
 
-static ps_code refuse(const ps_run_plan *run, const ps_run_memory *memory, const ps_memory_share *share, const char *needs,
-                      ps_error *error) {
+static ps_code refuse(const ps_job *job, const ps_run_plan *run, const ps_run_memory *memory, const ps_memory_share *share,
+                      const char *needs, ps_error *error) {
     char upsampling[64] = "";
     bool shares = share && share->n_sharing > 1 && !memory->set_by_job;
     const char *more = memory->set_by_job       ? "a larger budget"
                        : getenv("SLURM_JOB_ID") ? "more memory from Slurm (--mem)"
                                                 : "a machine with more memory";
     if (run->upsampling > 1) snprintf(upsampling, sizeof upsampling, ", or a smaller upsampling than %lld", (long long)run->upsampling);
-    return PS_FAIL(error, PS_E_JOB, "this job does not fit into memory: each rank needs %s, and %s. What helps: %s%s%s", needs,
-                   memory->limit, shares ? "fewer ranks on a node, " : "", more, upsampling);
+    return PS_FAIL(error, PS_E_JOB, "this job does not fit into memory: each rank needs %s, and %s. What helps: %s%s%s%s", needs,
+                   memory->limit, shares ? "fewer ranks on a node, " : "", more, upsampling, ps_held_g_help(job));
 }
 
 /* ---- the host's part ---------------------------------------------------------------------------------------------------------- */
@@ -130,7 +130,7 @@ ps_code ps_run_memory_begin(const ps_job *job, const ps_run_plan *run, const ps_
         memory->set_by_job = false;
         describe_share(share, memory);
         snprintf(needs, sizeof needs, "%s of the host for reading, plans and results alone", ps_text_bytes((double)taken, bytes));
-        return refuse(run, memory, share, needs, error);
+        return refuse(job, run, memory, share, needs, error);
     }
     size_t left = (size_t)share->bytes - taken;
     if (memory->on_device || (memory->set_by_job && memory->backend_budget <= left)) return PS_OK;
@@ -142,8 +142,8 @@ ps_code ps_run_memory_begin(const ps_job *job, const ps_run_plan *run, const ps_
 
 /* ---- the backend's part ------------------------------------------------------------------------------------------------------- */
 
-static ps_code refuse_backend(const ps_run_plan *run, const ps_memory_plan *one, const ps_memory_share *share, const ps_run_memory *memory,
-                              ps_error *error) {
+static ps_code refuse_backend(const ps_job *job, const ps_run_plan *run, const ps_memory_plan *one, const ps_memory_share *share,
+                              const ps_run_memory *memory, ps_error *error) {
     char needs[256], all[PS_BYTES_TEXT], system[PS_BYTES_TEXT], frame[PS_BYTES_TEXT], work[PS_BYTES_TEXT], host[PS_BYTES_TEXT];
     size_t kept = one->system_bytes + one->frame_bytes;
     bool with_host = !memory->on_device && !memory->set_by_job;
@@ -152,7 +152,7 @@ static ps_code refuse_backend(const ps_run_plan *run, const ps_memory_plan *one,
              memory->on_device ? " of the device" : "", ps_text_bytes((double)one->system_bytes, system),
              ps_text_bytes((double)one->frame_bytes, frame), ps_text_bytes((double)(memory->least_bytes - kept), work),
              with_host ? ", reading, plans and results " : "", with_host ? ps_text_bytes((double)memory->host_bytes, host) : "");
-    return refuse(run, memory, share, needs, error);
+    return refuse(job, run, memory, share, needs, error);
 }
 
 /* A device reduces frames in milliseconds, alone or together: a batch whose images have no place beside those of a frame that is being
@@ -166,12 +166,12 @@ static int64_t most_at_once(const ps_job *job, const ps_run_memory *memory) {
 static ps_code plan_backend(const ps_job *job, const ps_run_plan *run, const ps_backend_question *q, const ps_memory_share *share,
                             ps_run_memory *memory, ps_error *error) {
     ps_error reason = {0};
-    PS_TRY(ps_backend_question_least(q, &memory->least_bytes, error));
-    ps_code code = ps_backend_question_ask(q, memory->backend_budget, most_at_once(job, memory), &memory->backend, &reason);
+    PS_TRY(ps_held_g_least(job, q, &memory->least_bytes, error));
+    ps_code code = ps_held_g_ask(job, q, memory->backend_budget, most_at_once(job, memory), &memory->backend, &reason);
     if (code == PS_E_MEMORY) {
         ps_memory_plan one;
         PS_TRY(ps_backend_question_ask(q, 0, 1, &one, error));
-        return refuse_backend(run, &one, share, memory, error);
+        return refuse_backend(job, run, &one, share, memory, error);
     }
     if (code != PS_OK) return PS_FAIL(error, code, "%s", reason.text);
     memory->n_unwritten = memory->on_device ? memory->backend.frames_per_batch + 1 : 2;

@@ -79,6 +79,7 @@ ps_code ps_output_fingerprint(const ps_output_spec *spec, char **text, ps_error 
     fprintf(out, "probe form=%s\n", job->mirrored_probe ? "published" : "derived");
     print_reading(out, &job->series);
     fprintf(out, "precision=%s\n", job->precision == PS_PRECISION_REFERENCE ? "reference" : "fast");
+    if (job->g_storage == PS_JOB_G_COMPACT) fprintf(out, "g=compact\n"); /* the other ways of holding g give the same bits */
     for (int64_t i = 0; i < job->methods.n; i++) job->methods.items[i].method->fingerprint(&job->methods.items[i], out);
     fprintf(out, "image=%lld x %lld, step %.17g x %.17g A\n", (long long)spec->image_rows, (long long)spec->image_columns,
             spec->image_step_A[0], spec->image_step_A[1]);

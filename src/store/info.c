@@ -90,15 +90,18 @@ static void print_processes(const ps_view *view) {
     for (int64_t i = 1; i <= view->n_processes; i++) {
         char *state = text_of(view, "process", i, "state"), *start = text_of(view, "process", i, "start_time");
         char *end = text_of(view, "process", i, "end_time"), *version = text_of(view, "process", i, "version");
+        char *memory = text_of(view, "process", i, "memory");
         bool used = state && start && end && version && strcmp(state, "unused") != 0;
         if (used)
             printf("run %-5lld ptyseries %s, %s to %s, %s\n", (long long)i, version, start, *end ? end : "?",
                    strcmp(state, "running") == 0 ? "running, or killed" : state);
+        if (used && memory && *memory) printf("          %s\n", memory);
         if (used) print_usage(view, i);
         free(state);
         free(start);
         free(end);
         free(version);
+        free(memory);
     }
 }
 

@@ -62,5 +62,7 @@ void ps_check_add_output(cJSON *root, const ps_check_report *report);
 void ps_check_add_machine(cJSON *root, const ps_check_report *report);
 void ps_check_add_backend(cJSON *root, const ps_check_report *report);
 void ps_check_add_budget(cJSON *memory, const ps_job *job); /* where the job has one */
+/* How g of a frame is held. */
+void ps_check_add_g(cJSON *memory, const ps_job *job, const ps_memory_plan *plan);
 
 #endif

@@ -1,5 +1,7 @@
 #include "tasks/check.h"
 
+#include "plan/held_g.h"
+
 void ps_check_add_number(cJSON *object, const char *key, double value) {
     cJSON_AddNumberToObject(object, key, value);
 }
@@ -68,6 +70,15 @@ void ps_check_add_machine(cJSON *root, const ps_check_report *report) {
 void ps_check_add_backend(cJSON *root, const ps_check_report *report) {
     cJSON_AddStringToObject(root, "backend", report->ops->name);
     cJSON_AddStringToObject(root, "backend_note", report->backend_note);
+}
+
+void ps_check_add_g(cJSON *memory, const ps_job *job, const ps_memory_plan *plan) {
+    char text[PS_HELD_G_TEXT];
+    ps_held_g_describe(job, plan, text);
+    cJSON_AddStringToObject(memory, "g_storage", ps_job_g_name(job->g_storage));
+    cJSON_AddBoolToObject(memory, "holds_g", plan->holds_g);
+    ps_check_add_number(memory, "g_bytes", (double)plan->g_bytes);
+    cJSON_AddStringToObject(memory, "g", text);
 }
 
 void ps_check_add_budget(cJSON *memory, const ps_job *job) {

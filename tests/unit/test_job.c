@@ -149,6 +149,7 @@ static void defaults_are_as_documented(void **state) {
     assert_string_equal(job.backend, "auto");
     assert_int_equal(job.precision, PS_PRECISION_FAST);
     assert_true(job.memory_budget_GiB == 0.0);
+    assert_int_equal(job.g_storage, PS_JOB_G_AUTO);
     assert_int_equal(job.n_threads, 0);
     assert_false(job.mirrored_probe);
     assert_int_equal(job.methods.n, 1);
@@ -171,7 +172,7 @@ static void every_entry_is_read(void **state) {
            "\"methods\":{\"ssb\":{\"estimator\":\"phase\"},\"phase\":{\"strength\":[0.03,1],\"smoothness_inv_A\":1.5},"
            "\"complex\":{\"strength\":[{\"amplitude\":0.3,\"phase\":0.1},2],\"smoothness_inv_A\":null}},"
            "\"output\":{\"file\":\"/abs/out.h5\"},"
-           "\"compute\":{\"backend\":\"cuda:1\",\"precision\":\"fast\",\"memory_budget_GiB\":2.5,\"threads\":3}}",
+           "\"compute\":{\"backend\":\"cuda:1\",\"precision\":\"fast\",\"memory_budget_GiB\":2.5,\"threads\":3,\"g_storage\":\"compact\"}}",
            &job);
     assert_int_equal(job.series.n_files, 2);
     assert_string_equal(job.series.files[1], "b");
@@ -198,6 +199,10 @@ static void every_entry_is_read(void **state) {
     assert_string_equal(job.backend, "cuda:1");
     assert_true(job.memory_budget_GiB == 2.5);
     assert_int_equal(job.n_threads, 3);
+    assert_int_equal(job.g_storage, PS_JOB_G_COMPACT);
+    ps_plan_options options = {0};
+    ps_job_plan_g(&job, false, &options);
+    assert_true(options.g_storage == PS_G_COMPACT && options.keeps_g);
     ps_job_free(&job);
 }
 
@@ -232,6 +237,8 @@ static void mistakes_are_named_with_the_nearest_key(void **state) {
     assert_refused(JOB(",\"weights\":\"poison\""), "/weights: found \"poison\"", "did you mean \"poisson\"");
     assert_refused(JOB(",\"compute\":{\"backend\":\"gpu\"}"), "/compute/backend: found \"gpu\"", "cuda");
     assert_refused(JOB(",\"compute\":{\"backend\":\"cuda\",\"precision\":\"reference\"}"), "/compute/precision", "CPU");
+    assert_refused(JOB(",\"compute\":{\"g_storage\":\"packed\"}"), "/compute/g_storage: found \"packed\"", "compact");
+    assert_refused(JOB(",\"compute\":{\"precision\":\"reference\",\"g_storage\":\"exact\"}"), "/compute/g_storage", "holds none");
     assert_refused(JOB(",\"compute\":{\"memory_budget_GiB\":0}"), "/compute/memory_budget_GiB: found 0", "0.001");
     assert_refused(JOB(",\"histogram\":{}"), "/histogram", "a reconstruct job has no such entry");
     assert_refused("{\"task\":\"fit\"}", "/series", "required");

@@ -94,9 +94,9 @@ static inline int64_t ps_fast_basis_doubles(int dim) {
     return PS_FAST_PACKED(dim) + PS_FAST_REDUCED(dim);
 }
 
-/* spectra.c: g of the slots [first, first + n) (whole tiles) of one frame into half: [half-plane, blocks of the chunk][2, width], where
- * `stride` is floats per frequency. */
-ps_code ps_fast_spectra(const ps_cpu_frame *frame, int64_t first, int64_t n, int64_t stride, float *half, ps_error *error);
+/* spectra.c: g of the slots [first, first + n) (whole tiles) of one frame into the beginning of a store (g_store.h). */
+typedef struct ps_fast_g ps_fast_g;
+ps_code ps_fast_spectra(const ps_cpu_frame *frame, int64_t first, int64_t n, const ps_fast_g *g, ps_error *error);
 size_t ps_fast_spectra_bytes(const ps_system_desc *desc); /* scratch of ps_fast_spectra */
 
 /* Workspace that each step needs, for memory_plan.c. */

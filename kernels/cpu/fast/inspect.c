@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cpu/fast/fast.h"
+#include "kernels/cpu/fast/keep.h"
 #include "kernels/cpu/memory.h"
 
 /* Which batch and lane a solved frequency is in. */
@@ -76,40 +76,50 @@ ps_code ps_fast_get_eigenvalues(ps_system *handle, int64_t frequency, double *ei
     return PS_OK;
 }
 
-/* One block of pixels: half [half-plane][2, most] into spectra [n, n_active] complex, caller's pixels. */
-static void copy_spectra(const ps_fast_system *system, int64_t block, const float *half, int64_t most, int64_t n,
-                         const int64_t *frequencies, double *spectra) {
+/* One block of pixels, from slot `at` of g's store on, into spectra [n, n_active] complex, caller's pixels. */
+static void copy_spectra(const ps_fast_system *system, int64_t block, const ps_fast_g *g, int64_t at, int64_t n, const int64_t *frequencies,
+                         double *spectra) {
     const ps_system_desc *desc = &system->cpu.desc;
     int64_t width = ps_fast_block_width(system, block), first = block * PS_FAST_BLOCK;
     for (int64_t i = 0; i < n; i++) {
         bool conjugate;
-        const float *from = half + ps_cpu_half_index(desc, &desc->frequencies[frequencies[i]], &conjugate) * 2 * most;
+        float real[PS_FAST_BLOCK], imaginary[PS_FAST_BLOCK];
+        int64_t spectrum = ps_cpu_half_index(desc, &desc->frequencies[frequencies[i]], &conjugate);
+        ps_fast_g_load(g, spectrum, at, width, width, conjugate ? -1.0f : 1.0f, real, imaginary);
         for (int64_t p = 0; p < width && first + p < desc->n_active; p++) {
             double *to = spectra + 2 * (i * desc->n_active + system->cpu.slot_pixel[first + p]);
-            to[0] = from[p];
-            to[1] = conjugate ? -from[width + p] : from[width + p];
+            to[0] = real[p];
+            to[1] = imaginary[p];
         }
     }
 }
 
-ps_code ps_fast_get_spectra(ps_frame *handle, int64_t n, const int64_t *frequencies, double dose, double *spectra, ps_error *error) {
-    ps_cpu_frame *frame = (ps_cpu_frame *)handle;
+static ps_code copy_blocks(ps_cpu_frame *frame, int64_t n, const int64_t *frequencies, double *spectra, ps_error *error) {
     const ps_fast_system *system = (const ps_fast_system *)frame->system;
-    const ps_system_desc *desc = &system->cpu.desc;
-    PS_TRY(ps_cpu_frame_ensure_means(frame, error));
-    int64_t most = ps_fast_block_width(system, 0);
-    double reduced_with = frame->dose;
+    ps_fast_g *spare = frame->g ? NULL : ps_fast_g_create(&system->cpu.desc, ps_fast_block_width(system, 0));
     ps_code code = PS_OK;
-    float *half = ps_cpu_allocate((size_t)(desc->scan_rows * ps_cpu_half_columns(desc) * 2 * most), sizeof *half);
-    PS_GO_ALLOC(error, half);
-    frame->dose = dose;
+    PS_GO_ALLOC(error, spare || frame->g);
     for (int64_t block = 0; block < ps_fast_n_blocks(system); block++) {
-        PS_GO(ps_fast_spectra(frame, block * PS_FAST_BLOCK, ps_fast_block_width(system, block), 2 * most, half, error));
-        copy_spectra(system, block, half, most, n, frequencies, spectra);
+        const ps_fast_g *g;
+        int64_t at;
+        PS_GO(ps_fast_g_of_block(frame, block, spare, &g, &at, error));
+        copy_spectra(system, block, g, at, n, frequencies, spectra);
     }
 done:
+    ps_cpu_free(spare);
+    return code;
+}
+
+ps_code ps_fast_get_spectra(ps_frame *handle, int64_t n, const int64_t *frequencies, double dose, double *spectra, ps_error *error) {
+    ps_cpu_frame *frame = (ps_cpu_frame *)handle;
+    PS_TRY(ps_cpu_frame_ensure_means(frame, error));
+    struct ps_fast_g *kept = frame->g;
+    double reduced_with = frame->dose;
+    if (dose != reduced_with) frame->g = NULL; /* what is kept is g at another dose */
+    frame->dose = dose;
+    ps_code code = copy_blocks(frame, n, frequencies, spectra, error);
     frame->dose = reduced_with;
-    ps_cpu_free(half);
+    frame->g = kept;
     return code;
 }
 

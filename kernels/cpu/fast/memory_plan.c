@@ -1,4 +1,4 @@
-#include "kernels/cpu/fast/fast.h"
+#include "kernels/cpu/fast/g_store.h"
 
 enum { DEFAULT_CHUNK = 2048 /* pixels: more brings no speed */ };
 
@@ -55,7 +55,30 @@ static size_t reduce_bytes(const ps_system_desc *desc, int64_t batch) {
 
 static size_t chunk_bytes(const ps_system_desc *desc, int64_t batch, size_t pixels) {
     size_t padded = padded_pixels(desc);
-    return (size_t)batch * (size_t)(desc->scan_rows * ps_cpu_half_columns(desc)) * 2 * (pixels < padded ? pixels : padded) * sizeof(float);
+    return (size_t)batch * (ps_fast_g_bytes(desc, (int64_t)(pixels < padded ? pixels : padded)) + sizeof(void *));
+}
+
+/* With g of the whole batch kept by its frames. */
+static bool plan_held(const ps_system_desc *desc, size_t kept, size_t scratch, size_t fixed, size_t budget, int64_t batch,
+                      ps_memory_plan *plan) {
+    size_t held = chunk_bytes(desc, batch, padded_pixels(desc)), work = scratch > fixed ? scratch : fixed;
+    if (!desc->keeps_g || kept + held > budget || work > budget - kept - held) return false;
+    plan->holds_g = true;
+    plan->workspace_bytes = held + work;
+    plan->pixels_per_chunk = desc->n_active;
+    return true;
+}
+
+/* The largest chunk that the budget holds and that brings speed. */
+static void plan_chunk(const ps_system_desc *desc, size_t kept, size_t scratch, size_t fixed, size_t budget, int64_t batch,
+                       ps_memory_plan *plan) {
+    size_t pixels = PS_FAST_BLOCK;
+    while (pixels < DEFAULT_CHUNK && pixels < (size_t)desc->n_active &&
+           kept + scratch + chunk_bytes(desc, batch, pixels + PS_FAST_BLOCK) <= budget)
+        pixels += PS_FAST_BLOCK;
+    size_t work = scratch + chunk_bytes(desc, batch, pixels);
+    plan->workspace_bytes = work > fixed ? work : fixed;
+    plan->pixels_per_chunk = (int64_t)pixels < desc->n_active ? (int64_t)pixels : desc->n_active;
 }
 
 ps_code ps_fast_memory_plan(const ps_system_desc *desc, ps_methods methods, ps_dtype dtype, size_t budget_bytes, int64_t max_frames,
@@ -63,19 +86,13 @@ ps_code ps_fast_memory_plan(const ps_system_desc *desc, ps_methods methods, ps_d
     size_t system = system_bytes(desc, methods), frame = ps_cpu_frame_bytes(desc, methods, dtype), fixed = fixed_bytes(desc, methods);
     size_t budget = budget_bytes ? budget_bytes : SIZE_MAX, least = 0;
     for (int64_t batch = max_frames > 1 ? max_frames : 1; batch >= 1; batch--) {
-        size_t kept = system + (size_t)batch * frame, scratch = reduce_bytes(desc, batch), pixels = PS_FAST_BLOCK;
-        least = scratch + chunk_bytes(desc, batch, pixels);
+        size_t kept = system + (size_t)batch * frame, scratch = reduce_bytes(desc, batch);
+        least = scratch + chunk_bytes(desc, batch, PS_FAST_BLOCK);
         least = kept + (least > fixed ? least : fixed);
         if (least > budget) continue;
-        while (pixels < DEFAULT_CHUNK && pixels < (size_t)desc->n_active &&
-               kept + scratch + chunk_bytes(desc, batch, pixels + PS_FAST_BLOCK) <= budget)
-            pixels += PS_FAST_BLOCK;
-        size_t work = scratch + chunk_bytes(desc, batch, pixels);
-        *plan = (ps_memory_plan){.system_bytes = system,
-                                 .frame_bytes = frame,
-                                 .workspace_bytes = work > fixed ? work : fixed,
-                                 .pixels_per_chunk = (int64_t)pixels < desc->n_active ? (int64_t)pixels : desc->n_active,
-                                 .frames_per_batch = batch};
+        *plan = (ps_memory_plan){.system_bytes = system, .frame_bytes = frame, .frames_per_batch = batch};
+        plan->g_bytes = ps_fast_g_bytes(desc, (int64_t)padded_pixels(desc));
+        if (!plan_held(desc, kept, scratch, fixed, budget, batch, plan)) plan_chunk(desc, kept, scratch, fixed, budget, batch, plan);
         plan->peak_bytes = kept + plan->workspace_bytes;
         return PS_OK;
     }

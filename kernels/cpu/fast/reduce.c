@@ -1,5 +1,6 @@
 /* b, data norm and the sums of section 6 for a batch of frames: one evaluation of the transfer serves all of them. Pixels go through in
  * chunks of whole blocks (reduce_chunk.c). */
+#include "kernels/cpu/fast/keep.h"
 #include "kernels/cpu/fast/reduce_chunk.h"
 #include "kernels/cpu/memory.h"
 
@@ -9,22 +10,44 @@ static void clear_ssb_zero(ps_cpu_frame *frame) {
     if (frame->ssb && alias >= 0) frame->ssb[alias] = 0.0;
 }
 
-static ps_code reduce_chunks(ps_cpu_frame *const *frames, int64_t n_frames, int64_t chunk_blocks, ps_fast_reduce_scratch *threads,
-                             ps_error *error) {
+/* From g that the frames keep. */
+static ps_code reduce_kept(ps_cpu_frame *const *frames, int64_t n_frames, ps_fast_g **g, ps_fast_reduce_scratch *threads, ps_error *error) {
+    for (int64_t i = 0; i < n_frames; i++) {
+        PS_TRY(ps_fast_keep_g(frames[i], error));
+        g[i] = frames[i]->g;
+    }
+    const ps_fast_chunk whole = {frames, n_frames, 0, ps_fast_n_blocks((const ps_fast_system *)frames[0]->system), g};
+    ps_fast_reduce_chunk(&whole, threads);
+    return PS_OK;
+}
+
+/* g: [n_frames] zeroed; theirs for as long as a chunk lasts. */
+static ps_code reduce_chunks(ps_cpu_frame *const *frames, int64_t n_frames, int64_t chunk_blocks, ps_fast_g **g,
+                             ps_fast_reduce_scratch *threads, ps_error *error) {
     const ps_fast_system *system = (const ps_fast_system *)frames[0]->system;
-    const ps_system_desc *desc = &system->cpu.desc;
-    int64_t half = desc->scan_rows * ps_cpu_half_columns(desc), padded = system->pixels.n_tiles * PS_FAST_TILE;
-    int64_t stride = 2 * (chunk_blocks * PS_FAST_BLOCK < padded ? chunk_blocks * PS_FAST_BLOCK : padded);
+    int64_t n_blocks = ps_fast_n_blocks(system), padded = system->pixels.n_tiles * PS_FAST_TILE;
+    int64_t slots = chunk_blocks * PS_FAST_BLOCK < padded ? chunk_blocks * PS_FAST_BLOCK : padded;
     ps_code code = PS_OK;
-    float *spectra = ps_cpu_allocate((size_t)(n_frames * half * stride), sizeof *spectra);
-    PS_GO_ALLOC(error, spectra);
-    for (int64_t first = 0; first < ps_fast_n_blocks(system); first += chunk_blocks) {
-        int64_t left = ps_fast_n_blocks(system) - first;
-        ps_fast_chunk c = {frames, n_frames, first, left < chunk_blocks ? left : chunk_blocks, stride, spectra};
-        PS_GO(ps_fast_reduce_chunk(&c, spectra, threads, error));
+    for (int64_t i = 0; i < n_frames; i++) PS_GO_ALLOC(error, g[i] = ps_fast_g_create(&system->cpu.desc, slots));
+    for (int64_t first = 0; first < n_blocks; first += chunk_blocks) {
+        int64_t begin = first * PS_FAST_BLOCK, n = padded - begin < slots ? padded - begin : slots;
+        const ps_fast_chunk c = {frames, n_frames, first, n_blocks - first < chunk_blocks ? n_blocks - first : chunk_blocks, g};
+        for (int64_t i = 0; i < n_frames; i++) PS_GO(ps_fast_spectra(frames[i], begin, n, g[i], error));
+        ps_fast_reduce_chunk(&c, threads);
     }
 done:
-    ps_cpu_free(spectra);
+    for (int64_t i = 0; i < n_frames; i++) ps_cpu_free(g[i]);
+    return code;
+}
+
+static ps_code reduce_frames(ps_cpu_frame *const *frames, int64_t n_frames, const ps_memory_plan *plan, ps_fast_reduce_scratch *threads,
+                             ps_error *error) {
+    ps_fast_g **g = ps_cpu_allocate_zero((size_t)n_frames, sizeof *g);
+    if (!g) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %lld frames", (long long)n_frames);
+    ps_code code = plan->holds_g
+                       ? reduce_kept(frames, n_frames, g, threads, error)
+                       : reduce_chunks(frames, n_frames, (plan->pixels_per_chunk + PS_FAST_BLOCK - 1) / PS_FAST_BLOCK, g, threads, error);
+    ps_cpu_free(g);
     return code;
 }
 
@@ -37,8 +60,10 @@ ps_code ps_fast_reduce(ps_frame *const *handles, int64_t n_frames, const double 
     ps_code code = PS_OK;
     ps_fast_reduce_scratch *threads = NULL;
     PS_GO(ps_fast_reduce_scratch_create(system, n_frames, &threads, error));
+    for (int64_t i = 0; i < n_frames; i++)
+        if (!plan.holds_g || frames[i]->dose != dose[i]) ps_fast_drop_g(frames[i]);
     PS_GO(ps_cpu_frames_begin(handles, n_frames, dose, error));
-    PS_GO(reduce_chunks(frames, n_frames, (plan.pixels_per_chunk + PS_FAST_BLOCK - 1) / PS_FAST_BLOCK, threads, error));
+    PS_GO(reduce_frames(frames, n_frames, &plan, threads, error));
     for (int64_t i = 0; i < n_frames; i++) clear_ssb_zero(frames[i]);
 done:
     ps_fast_reduce_scratch_free(system, threads);

@@ -5,6 +5,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "kernels/cpu/fast/g_store.h"
 #include "kernels/cpu/memory.h"
 
 enum { SUM = 2 * PS_FAST_LANES };
@@ -36,15 +37,13 @@ static void load_spectra(const ps_fast_chunk *c, const ps_fast_system *system, c
                          ps_fast_reduce_scratch *s) {
     const ps_system_desc *desc = &system->cpu.desc;
     bool conjugate;
-    int64_t index = ps_cpu_half_index(desc, f, &conjugate), half = desc->scan_rows * ps_cpu_half_columns(desc);
+    int64_t index = ps_cpu_half_index(desc, f, &conjugate), at = (block - c->first_block) * PS_FAST_BLOCK;
     const float *weights = system->weights + block * PS_FAST_BLOCK;
     float sign = conjugate ? -1.0f : 1.0f;
     for (int64_t i = 0; i < c->n_frames; i++) {
-        const float *from = c->spectra + (i * half + index) * c->stride + (block - c->first_block) * 2 * PS_FAST_BLOCK;
         float *plain = s->plain + i * 2 * width, *weighted = s->weighted + i * 2 * width;
+        ps_fast_g_load(c->g[i], index, at, width, width, sign, plain, plain + width);
         for (int64_t p = 0; p < width; p++) {
-            plain[p] = from[p];
-            plain[width + p] = sign * from[width + p];
             weighted[p] = weights[p] * plain[p];
             weighted[width + p] = weights[p] * plain[width + p];
         }
@@ -140,15 +139,10 @@ void ps_fast_reduce_scratch_free(const ps_cpu_system *system, ps_fast_reduce_scr
     ps_cpu_free(threads);
 }
 
-ps_code ps_fast_reduce_chunk(const ps_fast_chunk *c, float *spectra, ps_fast_reduce_scratch *threads, ps_error *error) {
+void ps_fast_reduce_chunk(const ps_fast_chunk *c, ps_fast_reduce_scratch *threads) {
     const ps_fast_system *system = (const ps_fast_system *)c->frames[0]->system;
     const ps_system_desc *desc = &system->cpu.desc;
-    int64_t half = desc->scan_rows * ps_cpu_half_columns(desc), slots = 0;
-    for (int64_t i = 0; i < c->n_blocks; i++) slots += ps_fast_block_width(system, c->first_block + i);
-    for (int64_t i = 0; i < c->n_frames; i++)
-        PS_TRY(ps_fast_spectra(c->frames[i], c->first_block * PS_FAST_BLOCK, slots, c->stride, spectra + i * half * c->stride, error));
 #pragma omp parallel for schedule(dynamic, 4) num_threads(system->cpu.backend->n_threads)
     for (int64_t i = 0; i < desc->n_frequencies; i++)
         for (int64_t b = 0; b < c->n_blocks; b++) add_block(c, system, i, c->first_block + b, &threads[omp_get_thread_num()]);
-    return PS_OK;
 }

@@ -8,8 +8,7 @@ typedef struct {
     ps_cpu_frame *const *frames;
     int64_t n_frames;
     int64_t first_block, n_blocks;
-    int64_t stride;       /* floats of one frequency of one frame's spectra */
-    const float *spectra; /* [n_frames, half-plane, stride] */
+    ps_fast_g *const *g; /* [n_frames] of these blocks */
 } ps_fast_chunk;
 
 /* Of one thread; ps_fast_reduce_bytes. */
@@ -19,7 +18,7 @@ typedef struct ps_fast_reduce_scratch ps_fast_reduce_scratch;
 ps_code ps_fast_reduce_scratch_create(const ps_cpu_system *system, int64_t n_frames, ps_fast_reduce_scratch **threads, ps_error *error);
 void ps_fast_reduce_scratch_free(const ps_cpu_system *system, ps_fast_reduce_scratch *threads);
 
-/* Forms the chunk's g in spectra and adds what it makes of every frame's sums. */
-ps_code ps_fast_reduce_chunk(const ps_fast_chunk *c, float *spectra, ps_fast_reduce_scratch *threads, ps_error *error);
+/* Adds to every frame's sums what the chunk's g makes of them. */
+void ps_fast_reduce_chunk(const ps_fast_chunk *c, ps_fast_reduce_scratch *threads);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "core/assert.h"
 #include "kernels/cpu/fast/dft.h"
-#include "kernels/cpu/fast/fast.h"
+#include "kernels/cpu/fast/g_store.h"
 #include "kernels/cpu/memory.h"
 
 /* Scans, half-planes and the transform's scratch of one tile. */
@@ -18,36 +18,21 @@ size_t ps_fast_spectra_bytes(const ps_system_desc *desc) {
     return (size_t)ps_cpu_max_threads() * thread_floats(desc) * sizeof(float) + ps_fast_dft_bytes(desc);
 }
 
-/* to: floats of slot `slot` of the first frequency; the imaginary plane follows at `width`. spectra: [TILE, apart]. */
-static void scatter(const ps_cpu_frame *frame, int64_t slot, int64_t n, const float complex *spectra, int64_t apart, int64_t stride,
-                    int64_t width, float *to) {
+/* at: the tile's first slot in the store. */
+static void transform_tile(const ps_cpu_frame *frame, int64_t slot, const ps_fast_dft *dft, float *scratch, const ps_fast_g *g, int64_t at,
+                           int64_t width) {
     const ps_system_desc *desc = &frame->system->desc;
-    int64_t half = desc->scan_rows * ps_cpu_half_columns(desc);
-    float scale = (float)(1.0 / ((double)ps_cpu_positions(desc) * frame->dose));
-    for (int64_t i = 0; i < half; i++)
-        for (int64_t p = 0; p < PS_FAST_TILE; p++) {
-            float complex value = p < n ? spectra[p * apart + i] : 0.0f;
-            to[i * stride + p] = scale * crealf(value);
-            to[i * stride + width + p] = scale * cimagf(value);
-        }
-    for (int64_t p = 0; p < n; p++) {
-        to[p] = (float)(frame->mean[slot + p] / frame->dose);
-        to[width + p] = 0.0f;
-    }
-}
-
-static void transform_tile(const ps_cpu_frame *frame, int64_t slot, const ps_fast_dft *dft, int64_t stride, int64_t width, float *scratch,
-                           float *to) {
-    int64_t left = frame->system->desc.n_active - slot, n = left < PS_FAST_TILE ? left : PS_FAST_TILE;
+    int64_t left = desc->n_active - slot, n = left < PS_FAST_TILE ? left : PS_FAST_TILE;
     float complex *spectra = (float complex *)(scratch + PS_FAST_TILE * dft->scan_stride);
-    float *spare = (float *)(spectra + PS_FAST_TILE * dft->half_stride);
+    float *spare = (float *)(spectra + PS_FAST_TILE * dft->half_stride), zero[PS_FAST_TILE];
     ps_cpu_scans_f32(frame, slot, n, true, dft->scan_stride, scratch);
     for (int64_t p = 0; p < n; p++) ps_fast_dft_run(dft, scratch + p * dft->scan_stride, spectra + p * dft->half_stride, spare);
-    scatter(frame, slot, n, spectra, dft->half_stride, stride, width, to);
+    for (int64_t p = 0; p < n; p++) zero[p] = (float)(frame->mean[slot + p] / frame->dose);
+    ps_fast_g_put(g, at, width, n, spectra, dft->half_stride, (float)(1.0 / ((double)ps_cpu_positions(desc) * frame->dose)), zero);
 }
 
-ps_code ps_fast_spectra(const ps_cpu_frame *frame, int64_t first, int64_t n, int64_t stride, float *half, ps_error *error) {
-    PS_ASSERT(first >= 0 && first % PS_FAST_TILE == 0 && n > 0);
+ps_code ps_fast_spectra(const ps_cpu_frame *frame, int64_t first, int64_t n, const ps_fast_g *g, ps_error *error) {
+    PS_ASSERT(first >= 0 && first % PS_FAST_BLOCK == 0 && n > 0 && n <= g->n_slots);
     const ps_fast_system *system = (const ps_fast_system *)frame->system;
     int n_threads = system->cpu.backend->n_threads;
     size_t per_thread = thread_floats(&system->cpu.desc);
@@ -58,9 +43,8 @@ ps_code ps_fast_spectra(const ps_cpu_frame *frame, int64_t first, int64_t n, int
     PS_GO(ps_fast_dft_init(&system->cpu.desc, system->isa, &dft, error));
 #pragma omp parallel for schedule(dynamic) num_threads(n_threads)
     for (int64_t at = 0; at < n; at += PS_FAST_TILE) {
-        int64_t block = at / PS_FAST_BLOCK, width = ps_fast_block_width(system, first / PS_FAST_BLOCK + block);
-        float *to = half + block * 2 * PS_FAST_BLOCK + at % PS_FAST_BLOCK;
-        transform_tile(frame, first + at, &dft, stride, width, scratch + (size_t)omp_get_thread_num() * per_thread, to);
+        int64_t width = ps_fast_block_width(system, (first + at) / PS_FAST_BLOCK);
+        transform_tile(frame, first + at, &dft, scratch + (size_t)omp_get_thread_num() * per_thread, g, at, width);
     }
 done:
     ps_fast_dft_release(&dft);

@@ -8,8 +8,8 @@
 #include <omp.h>
 #include <string.h>
 
-#include "kernels/cpu/fast/fast.h"
 #include "kernels/cpu/fast/images.h"
+#include "kernels/cpu/fast/keep.h"
 #include "kernels/cpu/memory.h"
 
 /* One image's phase, atan2(V, w0 - R), and its square join the sums. real: [fine_columns] of every thread, scratch. */
@@ -47,15 +47,17 @@ static ps_code estimate_wave(estimate *e, ps_error *error) {
     return PS_OK;
 }
 
-/* u of every alias at one tile of pixels: [n_aliases, 2, TILE]; spectra: [half-plane, stride] of the tile's chunk, at the tile. */
-static void correct_tile(const ps_cpu_frame *frame, int64_t tile, const float *spectra, int64_t stride, int64_t plane, float *u) {
+/* u of every alias at one tile of pixels: [n_aliases, 2, TILE]; at: the tile's first slot in g's store, in a block of `width`. */
+static void correct_tile(const ps_cpu_frame *frame, int64_t tile, const ps_fast_g *store, int64_t at, int64_t width, float *u) {
     const ps_fast_system *system = (const ps_fast_system *)frame->system;
     const ps_system_desc *desc = &system->cpu.desc;
 #pragma omp parallel for schedule(dynamic, 64) num_threads(system->cpu.backend->n_threads)
     for (int64_t i = 0; i < desc->n_frequencies; i++) {
         const ps_frequency *f = &desc->frequencies[i];
         bool conjugate;
-        const float *g = spectra + ps_cpu_half_index(desc, f, &conjugate) * stride;
+        float g[2][PS_FAST_TILE];
+        int64_t spectrum = ps_cpu_half_index(desc, f, &conjugate);
+        ps_fast_g_load(store, spectrum, at, width, PS_FAST_TILE, conjugate ? -1.0f : 1.0f, g[0], g[1]);
         for (int64_t alias = f->first_alias; alias < f->first_alias + f->n_aliases; alias++) {
             ps_fast_alias terms;
             float *row = u + alias * 2 * PS_FAST_TILE;
@@ -67,7 +69,7 @@ static void correct_tile(const ps_cpu_frame *frame, int64_t tile, const float *s
             }
             system->isa->normalise(PS_FAST_TILE, PS_FAST_GAMMA_FLOOR, row);
             for (int p = 0; p < PS_FAST_TILE; p++) {
-                float g_re = g[p], g_im = conjugate ? -g[plane + p] : g[plane + p], t_re = row[p], t_im = row[PS_FAST_TILE + p];
+                float g_re = g[0][p], g_im = g[1][p], t_re = row[p], t_im = row[PS_FAST_TILE + p];
                 row[p] = t_re * g_re + t_im * g_im;
                 row[PS_FAST_TILE + p] = t_re * g_im - t_im * g_re;
             }
@@ -93,27 +95,27 @@ static void add_tile(estimate *e, int64_t n_pixels, const float *u) {
     }
 }
 
-/* The phase estimator goes block by block through the pixels: g of a block, then tile by tile. */
+/* The phase estimator goes block by block through the pixels: g of a block, kept or formed again, then tile by tile. */
 static ps_code estimate_phases(estimate *e, ps_error *error) {
     const ps_fast_system *system = (const ps_fast_system *)e->frame->system;
     const ps_system_desc *desc = &system->cpu.desc;
-    int64_t half = desc->scan_rows * ps_cpu_half_columns(desc), most = ps_fast_block_width(system, 0);
     ps_code code = PS_OK;
-    float *spectra = ps_cpu_allocate((size_t)(half * 2 * most), sizeof *spectra);
+    ps_fast_g *spare = e->frame->g ? NULL : ps_fast_g_create(desc, ps_fast_block_width(system, 0));
     float *u = ps_cpu_allocate((size_t)(desc->n_aliases * 2 * PS_FAST_TILE), sizeof *u);
-    PS_GO_ALLOC(error, spectra);
+    PS_GO_ALLOC(error, spare || e->frame->g);
     PS_GO_ALLOC(error, u);
     for (int64_t block = 0; block < ps_fast_n_blocks(system); block++) {
-        int64_t width = ps_fast_block_width(system, block), first = block * PS_FAST_BLOCK;
-        PS_GO(ps_fast_spectra(e->frame, first, width, 2 * most, spectra, error));
+        int64_t width = ps_fast_block_width(system, block), first = block * PS_FAST_BLOCK, begin;
+        const ps_fast_g *g;
+        PS_GO(ps_fast_g_of_block(e->frame, block, spare, &g, &begin, error));
         for (int64_t at = 0; at < width; at += PS_FAST_TILE) {
             int64_t left = desc->n_active - first - at;
-            correct_tile(e->frame, (first + at) / PS_FAST_TILE, spectra + at, 2 * most, width, u);
+            correct_tile(e->frame, (first + at) / PS_FAST_TILE, g, begin + at, width, u);
             add_tile(e, left < PS_FAST_TILE ? left : PS_FAST_TILE, u);
         }
     }
 done:
-    ps_cpu_free(spectra);
+    ps_cpu_free(spare);
     ps_cpu_free(u);
     return code;
 }
@@ -129,13 +131,12 @@ static double finish_phases(const estimate *e, int64_t n) {
 }
 
 size_t ps_fast_ssb_bytes(const ps_system_desc *desc) {
-    size_t fine = (size_t)(ps_cpu_fine_rows(desc) * ps_cpu_fine_columns(desc)),
-           half = (size_t)(desc->scan_rows * ps_cpu_half_columns(desc));
+    size_t fine = (size_t)(ps_cpu_fine_rows(desc) * ps_cpu_fine_columns(desc));
     size_t images = (size_t)(ps_cpu_max_threads() < PS_FAST_TILE ? ps_cpu_max_threads() : PS_FAST_TILE);
     size_t padded = (size_t)((desc->n_active + PS_FAST_TILE - 1) / PS_FAST_TILE * PS_FAST_TILE);
     size_t width = padded < PS_FAST_BLOCK ? padded : PS_FAST_BLOCK;
     return fine * 2 * sizeof(double) + (size_t)(ps_cpu_max_threads() * ps_cpu_fine_columns(desc)) * sizeof(float) +
-           images * ps_fast_image_bytes(desc) + ps_fast_imager_bytes(desc) + half * 2 * width * sizeof(float) +
+           images * ps_fast_image_bytes(desc) + ps_fast_imager_bytes(desc) + ps_fast_g_bytes(desc, (int64_t)width) +
            (size_t)desc->n_aliases * 2 * PS_FAST_TILE * sizeof(float) + ps_fast_spectra_bytes(desc);
 }
 

@@ -55,11 +55,13 @@ ps_code ps_reference_memory_plan(const ps_system_desc *desc, ps_methods methods,
         size_t pixels = (budget - kept - scans) / pixel;
         if (pixels > (size_t)desc->n_active) pixels = (size_t)desc->n_active;
         size_t chunk = scans + pixels * pixel;
-        *plan = (ps_memory_plan){.system_bytes = system,
-                                 .frame_bytes = frame,
-                                 .workspace_bytes = fixed > chunk ? fixed : chunk,
-                                 .pixels_per_chunk = (int64_t)pixels,
-                                 .frames_per_batch = batch};
+        *plan =
+            (ps_memory_plan){.system_bytes = system,
+                             .frame_bytes = frame,
+                             .workspace_bytes = fixed > chunk ? fixed : chunk,
+                             .pixels_per_chunk = (int64_t)pixels,
+                             .frames_per_batch = batch,
+                             .g_bytes = (size_t)(desc->scan_rows * ps_cpu_half_columns(desc) * desc->n_active) * sizeof(double complex)};
         plan->peak_bytes = kept + plan->workspace_bytes;
         break;
     }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/held_g.h"
 #include "tasks/fit/choose.h"
 #include "tasks/fit/item.h"
 #include "tasks/fit/memory.h"
@@ -38,7 +39,7 @@ ps_code ps_fit_check(ps_check_report *report, const ps_check_options *options, p
     free(frames);
     if (!whole) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the report");
     size_t budget = (size_t)(report->job.memory_budget_GiB * 1024.0 * 1024.0 * 1024.0);
-    PS_TRY(ps_fit_memory_plan(&report->run, ps_fit_entry(&report->job), report->ops, budget, &own->memory, error));
+    PS_TRY(ps_fit_memory_plan(&report->job, &report->run, ps_fit_entry(&report->job), report->ops, budget, &own->memory, error));
     int64_t n = own->n;
     report->output_bytes = n * (BYTES_PER_FIT + (2 * report->run.scan_rows * report->run.scan_columns) * (int64_t)sizeof(float));
     return PS_OK;
@@ -73,6 +74,7 @@ static void print_fits(const ps_check_report *report) {
 
 static void print_memory(const ps_check_report *report) {
     const ps_fit_memory *memory = &((const fit_check *)report->own)->memory;
+    char g[PS_HELD_G_TEXT];
     ps_check_print_label("memory");
     ps_check_print_bytes((double)memory->peak_bytes);
     printf("%s: one frame ", memory->on_device ? " of the device" : "");
@@ -81,6 +83,9 @@ static void print_memory(const ps_check_report *report) {
     ps_check_print_bytes((double)memory->band_bytes);
     printf("; ");
     ps_check_print_budget(&report->job);
+    ps_held_g_describe(&report->job, &memory->data, g);
+    ps_check_print_label("  g");
+    printf("%s\n", g);
 }
 
 void ps_fit_print_check(const ps_check_report *report) {
@@ -108,6 +113,7 @@ void ps_fit_add_check(cJSON *root, const ps_check_report *report) {
     ps_check_add_number(memory, "peak_bytes", (double)own->memory.peak_bytes);
     ps_check_add_number(memory, "frame_bytes", (double)own->memory.data.frame_bytes);
     ps_check_add_number(memory, "band_bytes", (double)own->memory.band_bytes);
+    ps_check_add_g(memory, &report->job, &own->memory.data);
     cJSON_AddBoolToObject(memory, "on_device", own->memory.on_device);
     ps_check_add_budget(memory, &report->job);
     cJSON *fits = cJSON_AddArrayToObject(root, "fits");

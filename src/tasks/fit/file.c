@@ -52,6 +52,7 @@ ps_code ps_fit_signature(const ps_job *job, const ps_run_plan *run, const ps_fil
     *text = strdup("task=fit\n");
     append(text, entry_line(job, "fit"));
     append(text, entry_line(job, "series"));
+    if (job->g_storage == PS_JOB_G_COMPACT) append(text, strdup("g=compact\n"));
     for (int64_t g = 0; g < run->n_groups; g++) append(text, ps_text_format("optics %lld=%s\n", (long long)g, run->groups[g].used));
     for (int64_t i = 0; i < run->series.n_items; i++) append(text, content_line(run, checks, i));
     return *text ? PS_OK : PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for the fingerprint");

@@ -90,20 +90,22 @@ static ps_code read_counts(loaded *l, ps_error *error) {
     return code;
 }
 
-ps_code ps_fit_plan_build(const ps_run_plan *run, const ps_optics *optics, const uint8_t *bad, ps_plan *plan, ps_error *error) {
-    const ps_plan_options options = {.scan_rows = run->scan_rows,
-                                     .scan_columns = run->scan_columns,
-                                     .detector_rows = run->detector_rows,
-                                     .detector_columns = run->detector_columns,
-                                     .upsampling = 1,
-                                     .smoothness_phase_inv_A = INFINITY,
-                                     .smoothness_complex_inv_A = INFINITY,
-                                     .bad = bad};
+ps_code ps_fit_plan_build(const ps_job *job, const ps_run_plan *run, const ps_optics *optics, const uint8_t *bad, ps_methods methods,
+                          ps_plan *plan, ps_error *error) {
+    ps_plan_options options = {.scan_rows = run->scan_rows,
+                               .scan_columns = run->scan_columns,
+                               .detector_rows = run->detector_rows,
+                               .detector_columns = run->detector_columns,
+                               .upsampling = 1,
+                               .smoothness_phase_inv_A = INFINITY,
+                               .smoothness_complex_inv_A = INFINITY,
+                               .bad = bad};
+    ps_job_plan_g(job, methods == PS_METHOD_MF, &options);
     return ps_plan_build(optics, &options, plan, error);
 }
 
 static ps_code build_system(loaded *l, const ps_optics *optics, ps_methods methods, ps_error *error) {
-    PS_TRY(ps_fit_plan_build(l->source->run, optics, l->bad, &l->plan, error));
+    PS_TRY(ps_fit_plan_build(l->source->job, l->source->run, optics, l->bad, methods, &l->plan, error));
     size_t n = (size_t)l->plan.desc.n_active;
     l->mean = malloc(n * sizeof *l->mean);
     l->n_marked = malloc(n * sizeof *l->n_marked);

@@ -14,8 +14,10 @@ typedef struct {
     ps_loader *loader;
 } ps_fit_source;
 
-/* The system that a frame is loaded into, at U = 1. bad: [detector pixels]. Owned by the caller. */
-ps_code ps_fit_plan_build(const ps_run_plan *run, const ps_optics *optics, const uint8_t *bad, ps_plan *plan, ps_error *error);
+/* The system that a frame is loaded into, at U = 1. bad: [detector pixels]. methods: MF alone to take g of it, which goes through g again
+ * after its reduction; PHASE for a picture, which does not. Owned by the caller. */
+ps_code ps_fit_plan_build(const ps_job *job, const ps_run_plan *run, const ps_optics *optics, const uint8_t *bad, ps_methods methods,
+                          ps_plan *plan, ps_error *error);
 
 /* g of up to `most` frequencies of a frame, at the pixels inside the optics' aperture, made wider by margin_mrad where the detector reaches
  * beyond it. */

@@ -13,7 +13,7 @@ typedef struct {
 } ps_fit_memory;
 
 /* For the group with the most pixels. budget: of the backend; 0: no limit. PS_E_JOB, with what is needed, when it is too small. */
-ps_code ps_fit_memory_plan(const ps_run_plan *run, const ps_job_fit *fit, const ps_backend_ops *ops, size_t budget, ps_fit_memory *memory,
-                           ps_error *error);
+ps_code ps_fit_memory_plan(const ps_job *job, const ps_run_plan *run, const ps_job_fit *fit, const ps_backend_ops *ops, size_t budget,
+                           ps_fit_memory *memory, ps_error *error);
 
 #endif

@@ -31,7 +31,7 @@ static ps_code open_backend(const ps_cluster *cluster, const ps_job *job, const 
     PS_TRY(ps_backend_open(ops, &options, &s->backend, error));
     ps_backend_info(s->backend, &info);
     size_t budget = memory.backend_budget ? memory.backend_budget : info.budget_bytes;
-    PS_TRY(ps_fit_memory_plan(&s->run, fit, ops, budget, &planned, error));
+    PS_TRY(ps_fit_memory_plan(job, &s->run, fit, ops, budget, &planned, error));
     const ps_loader_shape shape = ps_run_loader_shape(job, &s->run);
     return ps_loader_create(&shape, memory.ring_bytes, &s->loader, error);
 }

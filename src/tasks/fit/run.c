@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/log.h"
+#include "plan/held_g.h"
 #include "plan/memory.h"
 #include "store/view.h"
 #include "tasks/fit/choose.h"
@@ -28,11 +29,12 @@ typedef struct {
     ps_loader *loader;
     ps_notes notes;
     char *signature;
-    ps_new_file file;          /* rank 0's */
-    int64_t n;                 /* fits */
-    ps_fit_item *items;        /* [n]; of every rank, filled on rank 0 */
-    ps_fit_pictures *pictures; /* [n] */
-    char **paths;              /* [n] of the optics files */
+    char held_g[PS_HELD_G_TEXT]; /* how, of a frame */
+    ps_new_file file;            /* rank 0's */
+    int64_t n;                   /* fits */
+    ps_fit_item *items;          /* [n]; of every rank, filled on rank 0 */
+    ps_fit_pictures *pictures;   /* [n] */
+    char **paths;                /* [n] of the optics files */
 } session;
 
 /* ---- before fitting ---- */
@@ -47,7 +49,8 @@ static ps_code open_backend(session *s, ps_error *error) {
     PS_TRY(ps_backend_open(s->ops, &options, &s->backend, error));
     ps_backend_info(s->backend, &s->device);
     size_t budget = memory.backend_budget ? memory.backend_budget : s->device.budget_bytes;
-    PS_TRY(ps_fit_memory_plan(&s->run, ps_fit_entry(s->job), s->ops, budget, &planned, error));
+    PS_TRY(ps_fit_memory_plan(s->job, &s->run, ps_fit_entry(s->job), s->ops, budget, &planned, error));
+    ps_held_g_describe(s->job, &planned.data, s->held_g);
     const ps_loader_shape shape = ps_run_loader_shape(s->job, &s->run);
     return ps_loader_create(&shape, memory.ring_bytes, &s->loader, error);
 }
@@ -121,9 +124,9 @@ static ps_code begin_output(session *s, ps_error *error) {
 static void say_plan(const session *s) {
     if (s->cluster->rank != 0) return;
     for (int64_t i = 0; i < s->run.n_warnings; i++) ps_log(PS_LOG_WARNING, "%s", s->run.warnings[i]);
-    ps_log(PS_LOG_INFO, "%" PRId64 " frames of %" PRId64 " x %" PRId64 " positions, %" PRId64 " fit%s; %d rank%s; %s on %s",
+    ps_log(PS_LOG_INFO, "%" PRId64 " frames of %" PRId64 " x %" PRId64 " positions, %" PRId64 " fit%s; %d rank%s; %s on %s; %s",
            s->run.series.n_items, s->run.scan_rows, s->run.scan_columns, s->n, s->n == 1 ? "" : "s", s->cluster->n_ranks,
-           s->cluster->n_ranks == 1 ? "" : "s", s->ops->name, s->device.name);
+           s->cluster->n_ranks == 1 ? "" : "s", s->ops->name, s->device.name, s->held_g);
 }
 
 static void say_item(const session *s, const ps_fit_item *item) {
@@ -299,6 +302,7 @@ ps_code ps_fit_task_run(const ps_cluster *cluster, const ps_job *job, const ps_r
         goto done;
     }
     PS_GO(ps_notes_gather(cluster, job, options->command_line, s.device.name, s.device.versions, &s.notes, error));
+    ps_notes_add(&s.notes, "memory", strdup(s.held_g));
     PS_GO(ps_cluster_agree(cluster, cluster->rank == 0 ? begin_output(&s, error) : PS_OK, error));
     say_plan(&s);
     PS_GO(fit_all(&s, error));

@@ -44,6 +44,7 @@ ps_code ps_fit_print_info(const char *path, ps_error *error) {
         ps_fit_record_free(&record);
     }
     print_text(&view, "device", "frames/device");
+    print_text(&view, "memory", "process_1/memory");
     print_text(&view, "command", "process_1/command_line");
     print_text(&view, "finished", "process_1/end_time");
 done:

@@ -73,6 +73,7 @@ static void add_memory(cJSON *root, const ps_check_report *report) {
     ps_check_add_number(memory, "workspace_bytes", (double)backend->workspace_bytes);
     ps_check_add_number(memory, "frames_per_batch", (double)backend->frames_per_batch);
     ps_check_add_number(memory, "pixels_per_chunk", (double)backend->pixels_per_chunk);
+    ps_check_add_g(memory, &report->job, backend);
     cJSON_AddBoolToObject(memory, "on_device", own->memory.on_device);
     ps_check_add_number(memory, "least_bytes", (double)own->memory.least_bytes);
     ps_check_add_number(memory, "ring_bytes", (double)own->memory.ring_bytes);

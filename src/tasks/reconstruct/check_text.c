@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "core/usage.h"
+#include "plan/held_g.h"
 #include "tasks/reconstruct/check.h"
 
 static void print_fit(const ps_job *job) {
@@ -120,6 +121,7 @@ static void print_host(const ps_check_report *report) {
 
 static void print_memory(const ps_check_report *report) {
     const ps_memory_plan *memory = &ps_reconstruct_found_of(report)->memory.backend;
+    char g[PS_HELD_G_TEXT];
     ps_check_print_backend(report);
     ps_check_print_label("memory");
     ps_check_print_bytes((double)memory->peak_bytes);
@@ -132,6 +134,9 @@ static void print_memory(const ps_check_report *report) {
     printf("; %" PRId64 " frame%s and %" PRId64 " pixels at a time; ", memory->frames_per_batch, memory->frames_per_batch == 1 ? "" : "s",
            memory->pixels_per_chunk);
     ps_check_print_budget(&report->job);
+    ps_held_g_describe(&report->job, memory, g);
+    ps_check_print_label("  g");
+    printf("%s\n", g);
     print_host(report);
 }
 

@@ -5,15 +5,18 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "plan/first_patterns.h"
+#include "plan/held_g.h"
 #include "tasks/reconstruct/fitted.h"
 #include "tasks/reconstruct/session.h"
 
 /* Of this rank; malloc'd. */
 static char *describe_memory(const ps_session *s) {
-    char host[PS_BYTES_TEXT], free_bytes[PS_BYTES_TEXT];
-    return ps_text_format("rank %d: %s of the host%s, %s were free for it (%s); %lld frames at a time", s->cluster->rank,
+    char host[PS_BYTES_TEXT], free_bytes[PS_BYTES_TEXT], g[PS_HELD_G_TEXT];
+    ps_held_g_describe(s->job, &s->memory.backend, g);
+    return ps_text_format("rank %d: %s of the host%s, %s were free for it (%s); %lld frames at a time; %s", s->cluster->rank,
                           ps_text_bytes((double)s->memory.host_bytes, host), s->memory.on_device ? " beside the device's" : "",
-                          ps_text_bytes((double)s->share.bytes, free_bytes), s->share.text, (long long)s->memory.backend.frames_per_batch);
+                          ps_text_bytes((double)s->share.bytes, free_bytes), s->share.text, (long long)s->memory.backend.frames_per_batch,
+                          g);
 }
 
 static void say_plan(const ps_session *s) {
@@ -24,10 +27,11 @@ static void say_plan(const ps_session *s) {
            (long long)run->series.n_items, (long long)run->scan_rows, (long long)run->scan_columns,
            (long long)(s->n_work_items + s->n_suspects), (long long)run->image_rows, (long long)run->image_columns, s->cluster->n_ranks,
            s->cluster->n_ranks == 1 ? "" : "s", s->ops->name, s->device.name);
-    char bytes[PS_BYTES_TEXT];
-    ps_log(PS_LOG_INFO, "memory of each rank: %s of the host%s; up to %lld frame%s at a time",
+    char bytes[PS_BYTES_TEXT], g[PS_HELD_G_TEXT];
+    ps_held_g_describe(s->job, &s->memory.backend, g);
+    ps_log(PS_LOG_INFO, "memory of each rank: %s of the host%s; up to %lld frame%s at a time; %s",
            ps_text_bytes((double)s->memory.host_bytes, bytes), s->memory.on_device ? " and what the device needs" : "",
-           (long long)s->memory.backend.frames_per_batch, s->memory.backend.frames_per_batch == 1 ? "" : "s");
+           (long long)s->memory.backend.frames_per_batch, s->memory.backend.frames_per_batch == 1 ? "" : "s", g);
     const ps_packed_share *packed = &s->memory.packed;
     if (packed->n_pieces > 0)
         ps_log(PS_LOG_INFO, "unpacking on the device: %d thread%s of each rank read into %d pieces of pinned memory, %s in all",

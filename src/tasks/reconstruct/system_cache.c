@@ -57,6 +57,7 @@ static ps_code plan_per_frame(const ps_system_cache *cache, ps_prepared_system *
                                .bad = all,
                                .mirrored_probe = cache->job->mirrored_probe};
     ps_method_set_plan(&cache->job->methods, &options);
+    ps_job_plan_g(cache->job, ps_method_set_wants_g(&cache->job->methods), &options);
     PS_GO(ps_plan_build(&run->groups[group].optics, &options, &prepared->own_plan, error));
     prepared->plan = &prepared->own_plan;
 done:
