@@ -65,8 +65,21 @@ static ps_code read_task(const ps_json *root, const ps_job_kinds *kinds, ps_job 
     return PS_OK;
 }
 
+/* What is made of the images' drift. */
+static ps_code read_drift(const ps_json *place, ps_job *job, ps_error *error) {
+    ps_json drift = ps_json_member(place, "drift"), align = ps_json_member(place, "align");
+    job->measures_drift = job->kind->has_images;
+    if (!job->kind->has_images && (drift.value || align.value))
+        return ps_json_refuse(drift.value ? &drift : &align, error, "a %s job leaves no series of images", job->kind->name);
+    PS_TRY(ps_json_bool(&drift, &job->measures_drift, error));
+    PS_TRY(ps_json_bool(&align, &job->aligns, error));
+    if (job->aligns && !job->measures_drift)
+        return ps_json_refuse(&align, error, "images are aligned by the drift that /output/drift leaves out");
+    return PS_OK;
+}
+
 static ps_code read_output(const ps_json *place, ps_job *job, ps_error *error) {
-    static const char *const keys[] = {"file"};
+    static const char *const keys[] = {"file", "drift", "align"};
     ps_json file = ps_json_member(place, "file");
     PS_TRY(ps_json_require(place, error));
     PS_TRY(ps_json_object(place, keys, COUNT(keys), error));
@@ -74,7 +87,7 @@ static ps_code read_output(const ps_json *place, ps_job *job, ps_error *error) {
     PS_TRY(ps_job_read_path(&file, job->base_directory, &job->output_file, error));
     size_t length = strlen(job->output_file);
     if (job->output_file[length - 1] == '/') return ps_json_fail(&file, error, "a file, not a directory");
-    return PS_OK;
+    return read_drift(place, job, error);
 }
 
 static ps_code read_entries(const ps_json *root, const ps_job_kinds *kinds, ps_job *job, ps_error *error) {

@@ -11,6 +11,7 @@
 #include "core/json.h"
 #include "kernels/backend.h"
 #include "method/method.h"
+#include "optics/round.h"
 
 typedef enum { PS_WEIGHTS_UNIFORM, PS_WEIGHTS_POISSON } ps_weights;
 typedef enum { PS_PRECISION_FAST, PS_PRECISION_REFERENCE } ps_precision;
@@ -39,9 +40,10 @@ typedef enum { PS_OPTICS_INLINE, PS_OPTICS_FILE, PS_OPTICS_PER_FRAME } ps_optics
 
 typedef struct {
     ps_optics_source source;
-    char *path;       /* file, or the pattern with {stem}; absolute; NULL inline */
-    cJSON *json;      /* inline object, owned by the job's JSON, or by `own` */
-    cJSON *own;       /* of an object with "fit": it without that; NULL: there is none. Owned */
+    char *path;                  /* file, or the pattern with {stem}; absolute; NULL inline */
+    ps_optics_rounding rounding; /* of one file per recording */
+    cJSON *json;                 /* inline object, owned by the job's JSON, or by `own` */
+    cJSON *own;                  /* of an object with "fit": it without that; NULL: there is none. Owned */
     const cJSON *fit; /* its "fit": what is given is where a fit starts; NULL: the optics are used as they are. Owned by the job's JSON */
 } ps_job_optics;
 
@@ -68,8 +70,10 @@ typedef struct {
     ps_weights weights;
     bool mirrored_probe; /* probe_form "published": P(q-k), for comparison with published packages only */
     ps_method_set methods;
-    char *output_file; /* absolute */
-    char *backend;     /* "auto", "cpu", "cuda", "cuda:N" */
+    char *output_file;   /* absolute */
+    bool measures_drift; /* of the sample, between the images of a series */
+    bool aligns;         /* leaves images moved back by it, beside those as they are */
+    char *backend;       /* "auto", "cpu", "cuda", "cuda:N" */
     ps_precision precision;
     ps_job_g g_storage;
     double memory_budget_GiB; /* 0: not given */
@@ -92,6 +96,7 @@ struct ps_job_kind {
     /* The others, after series and optics and before output and compute. */
     ps_code (*read)(const ps_json *root, ps_job *job, ps_error *error);
     void (*free_own)(void *own); /* NULL: free() does */
+    bool has_images;             /* its output is images of a series: "output" may say what is made of their drift */
     bool fits_optics;            /* optics may be an object with "fit", which `read` takes from job->optics.fit */
 };
 

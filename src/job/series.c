@@ -127,11 +127,23 @@ ps_code ps_job_read_series(const ps_json *place, const char *base_directory, ps_
     return read_bad_pixels(&bad_pixels, base_directory, series, error);
 }
 
+/* Both, because neither has a size that would go with the other. */
+static ps_code read_rounding(const ps_json *place, ps_optics_rounding *rounding, ps_error *error) {
+    static const char *const keys[] = {"aberrations_rad", "rotation_deg"};
+    ps_json aberrations = ps_json_member(place, keys[0]), rotation = ps_json_member(place, keys[1]);
+    PS_TRY(ps_json_object(place, keys, COUNT(keys), error));
+    PS_TRY(ps_json_require(&aberrations, error));
+    PS_TRY(ps_json_require(&rotation, error));
+    PS_TRY(ps_json_number(&aberrations, 1e-6, 1.0, &rounding->aberrations_rad, error));
+    return ps_json_number(&rotation, 1e-6, 10.0, &rounding->rotation_deg, error);
+}
+
 static ps_code read_per_frame(const ps_json *place, const char *base_directory, ps_job_optics *optics, ps_error *error) {
-    static const char *const keys[] = {"per_frame"};
-    ps_json pattern = ps_json_member(place, "per_frame");
+    static const char *const keys[] = {"per_frame", "round"};
+    ps_json pattern = ps_json_member(place, "per_frame"), rounding = ps_json_member(place, "round");
     PS_TRY(ps_json_object(place, keys, COUNT(keys), error));
     optics->source = PS_OPTICS_PER_FRAME;
+    if (rounding.value) PS_TRY(read_rounding(&rounding, &optics->rounding, error));
     PS_TRY(ps_job_read_path(&pattern, base_directory, &optics->path, error));
     if (strstr(optics->path, "{stem}")) return PS_OK;
     return ps_json_fail(&pattern, error, "a pattern with {stem}, which stands for each recording's name");

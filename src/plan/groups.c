@@ -22,8 +22,23 @@ static ps_code copy_optics(const ps_run_group *from, ps_run_group *group, ps_err
     return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for optics");
 }
 
+/* As the job rounds them; what is open stays open. */
+static ps_code round_optics(const ps_job *job, ps_run_plan *plan, ps_run_group *group, ps_error *error) {
+    ps_optics_rounding moved;
+    if (!(job->optics.rounding.aberrations_rad > 0.0)) return PS_OK;
+    const char *missing = isnan(group->optics.voltage_V) ? "voltage_V" : isnan(group->optics.semiangle_mrad) ? "semiangle_mrad" : NULL;
+    if (missing)
+        return PS_FAIL(error, PS_E_JOB, "%s: /%s: missing; /optics/round needs it, to know what an aberration's phase is", group->source,
+                       missing);
+    ps_optics_round(&job->optics.rounding, &group->optics, &moved);
+    plan->moved.aberrations_rad = fmax(plan->moved.aberrations_rad, moved.aberrations_rad);
+    plan->moved.rotation_deg = fmax(plan->moved.rotation_deg, moved.rotation_deg);
+    return PS_OK;
+}
+
 /* Fills optics, source, given and used of the group; on error the caller frees what is there. */
-static ps_code read_optics(const ps_job *job, const ps_series_item *item, ps_run_group *group, ps_error *error) {
+static ps_code read_optics(const ps_job *job, ps_run_plan *plan, int64_t frame, ps_run_group *group, ps_error *error) {
+    const ps_series_item *item = &plan->series.items[frame];
     group->look.frame = -1;
     if (job->optics.source == PS_OPTICS_INLINE) {
         PS_TRY(ps_optics_from_json(job->optics.json, "/optics", &group->optics, error));
@@ -34,6 +49,7 @@ static ps_code read_optics(const ps_job *job, const ps_series_item *item, ps_run
         if (!group->source) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for an optics file's name");
         PS_TRY(ps_optics_load(group->source, &group->optics, &group->given, error));
     }
+    PS_TRY(round_optics(job, plan, group, error));
     cJSON *json = ps_optics_to_json(&group->optics);
     group->used = json ? cJSON_PrintUnformatted(json) : NULL;
     cJSON_Delete(json);
@@ -139,7 +155,7 @@ ps_code ps_run_plan_form_groups(const ps_job *job, const ps_file_masks *masks, c
     }
     for (int64_t i = 0; i < plan->series.n_items; i++) {
         bool copied = job->optics.source != PS_OPTICS_PER_FRAME && plan->n_groups > 0;
-        PS_GO(copied ? copy_optics(&plan->groups[0], &candidate, error) : read_optics(job, &plan->series.items[i], &candidate, error));
+        PS_GO(copied ? copy_optics(&plan->groups[0], &candidate, error) : read_optics(job, plan, i, &candidate, error));
         PS_GO(combine_masks(plan, masks, given_mask, plan->frames[i].unreadable ? first : i, &candidate, error));
         restore_mask(plan, measured, i, &candidate);
         candidate.said = ps_run_plan_said(measured, plan, i, &candidate.optics);

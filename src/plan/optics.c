@@ -209,10 +209,20 @@ static ps_code write_down(ps_run_group *group, const cJSON *origin, ps_error *er
     return PS_OK;
 }
 
+static void note_rounding(const ps_optics_rounding *rounding, cJSON *origin) {
+    char text[96];
+    if (!(rounding->aberrations_rad > 0.0)) return;
+    snprintf(text, sizeof text, "rounded, by at most %g degrees", rounding->rotation_deg);
+    note_origin(origin, "rotation_deg", text);
+    snprintf(text, sizeof text, "rounded, each by at most %g rad of phase at the aperture's rim", rounding->aberrations_rad);
+    note_origin(origin, "aberrations", text);
+}
+
 static ps_code complete_group(const ps_job *job, const ps_run_plan *plan, ps_run_group *group, ps_error *error) {
     cJSON *origin = cJSON_CreateObject();
     if (!origin) return PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for optics");
     ps_code code = ps_optics_missing(&group->optics) ? complete(job, plan, group, origin, error) : PS_OK;
+    note_rounding(&job->optics.rounding, origin);
     if (code == PS_OK) code = write_down(group, origin, error);
     cJSON_Delete(origin);
     return code;

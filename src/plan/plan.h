@@ -85,6 +85,7 @@ typedef struct {
     int64_t upsampling; /* of all groups: given, or the largest that any optics needs */
     int64_t image_rows, image_columns;
     double image_step_A[2];
+    ps_optics_rounding moved; /* by rounding, at most, of all frames' optics; 0: nothing was */
     int64_t n_warnings;
     char **warnings; /* [n_warnings] what a user should know before starting */
 } ps_run_plan;

@@ -127,6 +127,59 @@ static ps_code print_curves(FILE *out, const ps_view *view, ps_error *error) {
     return PS_OK;
 }
 
+/* ---- drift ---- */
+
+/* What is not known is not drawn. */
+static void print_drift_plots(FILE *out, int64_t n, const double *shift, const double *known, double *room) {
+    static const char *const names[] = {"row", "column"};
+    double *frames = room, *curves = room + n;
+    for (int64_t i = 0; i < n; i++) {
+        frames[i] = (double)i;
+        for (int axis = 0; axis < 2; axis++) curves[axis * n + i] = known[i] == 1.0 ? shift[2 * i + axis] : NAN;
+    }
+    const ps_plot plot = {.title = "drift of the sample",
+                          .x_label = "frame",
+                          .y_label = "shift / A",
+                          .n_curves = 2,
+                          .n = n,
+                          .x = frames,
+                          .y = curves,
+                          .names = names};
+    ps_svg_plot(out, &plot);
+}
+
+static ps_code print_drift(FILE *out, const ps_view *view, ps_error *error) {
+    int64_t n = view->n_frames;
+    double complete = 0.0, *numbers = NULL;
+    ps_code code = PS_OK;
+    if (!ps_view_has(view, "drift")) return PS_OK;
+    PS_TRY(ps_view_numbers(view, "drift/complete", 1, &complete, error));
+    if (complete != 1.0) return PS_OK;
+    numbers = malloc(8 * (size_t)n * sizeof *numbers);
+    PS_GO_ALLOC(error, numbers);
+    double *shift = numbers, *known = numbers + 2 * n, *trust = numbers + 3 * n, *reference = numbers + 4 * n, *room = numbers + 5 * n;
+    PS_GO(ps_view_numbers(view, "drift/shift", 2 * n, shift, error));
+    PS_GO(ps_view_numbers(view, "drift/known", n, known, error));
+    PS_GO(ps_view_numbers(view, "drift/trust", n, trust, error));
+    PS_GO(ps_view_numbers(view, "drift/reference", n, reference, error));
+    fprintf(out, "<h2>Drift</h2>\n");
+    print_drift_plots(out, n, shift, known, room);
+    int64_t n_steps = 0;
+    for (int64_t i = 0; i < n; i++) n_steps += known[i] == 1.0 && reference[i] >= 0.0;
+    for (int64_t i = 0; i < n; i++) trust[i] = known[i] == 1.0 && reference[i] >= 0.0 ? trust[i] : NAN; /* the first has no step */
+    const ps_plot plot = {.title = "trust in each step; below 0.5 another shift does nearly as well",
+                          .x_label = "frame",
+                          .y_label = "trust",
+                          .n_curves = 1,
+                          .n = n,
+                          .x = room,
+                          .y = trust};
+    if (n_steps > 1) ps_svg_plot(out, &plot);
+done:
+    free(numbers);
+    return code;
+}
+
 /* ---- the page ---- */
 
 void ps_report_begin(FILE *out, const ps_view *view) {
@@ -156,6 +209,7 @@ static ps_code print_page(FILE *out, const ps_view *view, const ps_report_pictur
     if (view->n_by_state[PS_FRAME_DONE] > 0) {
         fprintf(out, "<h2>Curves</h2>\n");
         PS_TRY(print_curves(out, view, error));
+        PS_TRY(print_drift(out, view, error));
         PS_TRY(ps_report_timings(out, view, error));
     }
     PS_TRY(ps_report_frames(out, view, error));

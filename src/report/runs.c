@@ -216,7 +216,9 @@ void ps_report_optics(FILE *out, const ps_view *view) {
     for (int64_t i = 0; i < view->n_optics; i++) {
         fprintf(out, "<details%s><summary>optics %lld</summary><p>As used:</p><pre>", view->n_optics == 1 ? " open" : "", (long long)i);
         print_text_at(out, view, "optics", i, "used");
-        fprintf(out, "</pre><p>As given:</p><pre>");
+        fprintf(out, "</pre><p>");
+        print_text_at(out, view, "optics", i, "doubt");
+        fprintf(out, "</p><p>As given:</p><pre>");
         print_text_at(out, view, "optics", i, "given");
         fprintf(out, "</pre></details>\n");
     }

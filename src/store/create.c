@@ -6,6 +6,7 @@
 #include "core/log.h"
 #include "hdf5/write.h"
 #include "store/create_parts.h"
+#include "store/drift.h"
 #include "store/fingerprint.h"
 #include "store/layout.h"
 #include "store/new_file.h"
@@ -17,7 +18,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "rows are verified as 
 
 /* ---- the whole tree ---- */
 
-enum { OTHER_LINKS = 8 }; /* of /entry, besides optics and runs, and a little more */
+enum { OTHER_LINKS = 10 }; /* of /entry, besides optics and runs, and a little more */
 
 static ps_code create_entry(hid_t file, const void *whole_spec, ps_error *error) {
     const ps_output_spec *spec = whole_spec;
@@ -32,6 +33,7 @@ static ps_code create_entry(hid_t file, const void *whole_spec, ps_error *error)
     PS_GO(ps_create_methods(entry, spec, error));
     PS_GO(ps_create_frames(entry, spec, error));
     for (int64_t i = 0; i < spec->n_optics; i++) PS_GO(ps_create_optics(entry, spec, i, error));
+    PS_GO(ps_create_drift(entry, spec, error));
     PS_GO(ps_process_create_slots(entry, spec, error));
 done:
     free(signature);
@@ -53,6 +55,7 @@ static int64_t estimate_bytes(const ps_output_spec *spec) {
     int64_t n_images = ps_method_set_images(&spec->job->methods),
             per_optics = desc->detector_rows * desc->detector_columns + 16 * desc->n_active + 16384;
     if (spec->optics[0].needs_mean_pattern) per_optics += 8 * desc->detector_rows * desc->detector_columns;
+    if (spec->job->aligns) n_images *= 2;
     int64_t per_frame = n_images * spec->image_rows * spec->image_columns * (int64_t)sizeof(float) + 4096;
     return spec->n_frames * per_frame + ps_file_columns_bytes(spec) + spec->n_optics * per_optics + PS_PROCESS_SLOTS * PS_BYTES_PER_PROCESS;
 }

@@ -100,6 +100,9 @@ ps_code ps_create_optics(hid_t entry, const ps_output_spec *spec, int64_t index,
     PS_GO(create_first_frame(group, spec, index, error));
     PS_GO(ps_h5_number(group, "dose", 0, "", error));
     PS_GO(create_scales(group, &spec->job->methods, error));
+    PS_GO(ps_h5_text(group, "doubt", PS_WIDTH_DOUBT, "", error));
+    PS_GO(ps_h5_number(group, "doubt_seconds", 0, "s", error));
+    PS_GO(ps_h5_integer(group, "doubt_looked", 0, error));
     PS_GO(ps_h5_text(group, "backend", PS_WIDTH_BACKEND, "", error));
     PS_GO(ps_h5_text(group, "precision", PS_WIDTH_PRECISION, "", error));
 done:

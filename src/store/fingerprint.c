@@ -83,6 +83,7 @@ ps_code ps_output_fingerprint(const ps_output_spec *spec, char **text, ps_error 
     for (int64_t i = 0; i < job->methods.n; i++) job->methods.items[i].method->fingerprint(&job->methods.items[i], out);
     fprintf(out, "image=%lld x %lld, step %.17g x %.17g A\n", (long long)spec->image_rows, (long long)spec->image_columns,
             spec->image_step_A[0], spec->image_step_A[1]);
+    if (job->aligns) fprintf(out, "output.align=true\n");
     for (int64_t i = 0; i < spec->n_optics; i++) print_optics(out, i, &spec->optics[i]);
     fprintf(out, "frames=%lld\n", (long long)spec->n_frames);
     for (int64_t i = 0; i < spec->n_frames; i++) print_frame(out, i, &spec->frames[i]);

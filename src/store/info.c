@@ -73,6 +73,11 @@ static void print_optics(const ps_view *view) {
                number_of(view, "optics", i, "n_active"), number_of(view, "optics", i, "upsampling"),
                number_of(view, "optics", i, "n_frequencies"), number_of(view, "optics", i, "n_bad_file"));
     if (view->n_optics > FAILURES_SHOWN) printf("          and %lld more\n", (long long)(view->n_optics - FAILURES_SHOWN));
+    for (int64_t i = 0; i < view->n_optics; i++) {
+        char *doubt = text_of(view, "optics", i, "doubt");
+        if (doubt && *doubt) printf("warning   optics %lld: %s\n", (long long)i, doubt);
+        free(doubt);
+    }
 }
 
 static void print_usage(const ps_view *view, int64_t run) {
@@ -141,6 +146,37 @@ static ps_code print_failures(const ps_view *view, ps_error *error) {
     return code;
 }
 
+static ps_code print_drift(const ps_view *view, ps_error *error) {
+    int64_t n = view->n_frames, last = -1;
+    double complete = 0.0, least = 1.0, *shift = NULL, *known = NULL, *trust = NULL;
+    ps_code code = PS_OK;
+    if (!ps_view_has(view, "drift")) return PS_OK;
+    PS_TRY(ps_view_numbers(view, "drift/complete", 1, &complete, error));
+    if (complete != 1.0) {
+        printf("drift     not measured yet\n");
+        return PS_OK;
+    }
+    shift = malloc(2 * (size_t)n * sizeof *shift);
+    known = malloc((size_t)n * sizeof *known);
+    trust = malloc((size_t)n * sizeof *trust);
+    PS_GO_ALLOC(error, shift);
+    PS_GO_ALLOC(error, known);
+    PS_GO_ALLOC(error, trust);
+    PS_GO(ps_view_numbers(view, "drift/shift", 2 * n, shift, error));
+    PS_GO(ps_view_numbers(view, "drift/known", n, known, error));
+    PS_GO(ps_view_numbers(view, "drift/trust", n, trust, error));
+    for (int64_t i = 0; i < n; i++)
+        if (known[i] == 1.0) last = i, least = trust[i] < least ? trust[i] : least;
+    if (last >= 0)
+        printf("drift     %.4g, %.4g A (row, column) up to frame %lld; least trust in a step %.2f\n", shift[2 * last], shift[2 * last + 1],
+               (long long)last, least);
+done:
+    free(shift);
+    free(known);
+    free(trust);
+    return code;
+}
+
 ps_code ps_output_print_info(const char *path, ps_error *error) {
     ps_code code = PS_OK;
     ps_view view;
@@ -150,6 +186,7 @@ ps_code ps_output_print_info(const char *path, ps_error *error) {
            (long long)view.n_by_state[PS_FRAME_FAILED], (long long)view.n_by_state[PS_FRAME_PENDING]);
     print_images(&view);
     for (int i = 0; i < ps_n_methods; i++) print_method(&view.methods[i]);
+    PS_GO(print_drift(&view, error));
     print_optics(&view);
     print_processes(&view);
     PS_GO(print_seconds(&view, error));

@@ -142,6 +142,11 @@ typedef struct {
     const char *backend, *precision;                       /* what prepared it */
 } ps_output_prepared;
 ps_code ps_output_write_prepared(ps_output *output, int64_t optics, const ps_output_prepared *prepared, ps_error *error);
+/* Rank-local, by one rank: that the optics were held against a frame's data, what a user should be told ("": nothing), and how long that
+ * took. Nothing happens in a file without room for it. *looked: it was done, by an earlier run or this one; true without room. */
+enum { PS_WIDTH_DOUBT = 320 };
+ps_code ps_output_write_doubt(ps_output *output, int64_t optics, const char *text, double seconds, ps_error *error);
+ps_code ps_output_has_looked(ps_output *output, int64_t optics, bool *looked, ps_error *error);
 /* Rank-local. Seconds of each stage, over all frames that this rank wrote: [PS_N_STAGES], borrowed. Those of writing go up to where the
  * frame is on disk. */
 const double *ps_output_stage_seconds(const ps_output *output);

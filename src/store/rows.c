@@ -128,6 +128,11 @@ ps_code ps_rows_read(const ps_rows *rows, int fd, int64_t row, void *data, ps_er
     return read_bytes(rows, fd, rows->offset + (uint64_t)row * rows->row_bytes, rows->row_bytes, data, error);
 }
 
+ps_code ps_rows_read_part(const ps_rows *rows, int fd, int64_t row, int64_t part, void *data, ps_error *error) {
+    size_t bytes = ps_rows_part_bytes(rows);
+    return read_bytes(rows, fd, rows->offset + (uint64_t)row * rows->row_bytes + (uint64_t)part * bytes, bytes, data, error);
+}
+
 /* A piece of a row and what is done with it. */
 typedef void (*piece_visit)(const char *piece, size_t bytes, void *context);
 

@@ -37,5 +37,6 @@ ps_code ps_rows_crc(const ps_rows *rows, int fd, int64_t row, uint32_t *crc, ps_
 ps_code ps_rows_compare(const ps_rows *rows, int fd, uint64_t offset, size_t bytes, const void *data, char *room, bool *same,
                         ps_error *error);
 ps_code ps_rows_read(const ps_rows *rows, int fd, int64_t row, void *data, ps_error *error);
+ps_code ps_rows_read_part(const ps_rows *rows, int fd, int64_t row, int64_t part, void *data, ps_error *error);
 
 #endif

@@ -42,8 +42,10 @@ static const char *const full_jobs[] = {
     "\"complex\":{\"strength\":[{\"amplitude\":0.3,\"phase\":0.1},2],\"smoothness_inv_A\":null},\"mf\":{}},\"output\":{\"file\":\"/abs/"
     "out.h5\"},"
     "\"compute\":{\"backend\":\"cuda:1\",\"precision\":\"fast\",\"memory_budget_GiB\":2.5,\"threads\":3,\"g_storage\":\"exact\"}}",
-    "{\"task\":\"reconstruct\",\"series\":{\"files\":\"a\"},\"optics\":{\"per_frame\":\"f/{stem}.json\"},"
-    "\"methods\":{\"complex\":{\"strength\":\"auto\"}},\"output\":{\"file\":\"o.h5\"},\"compute\":{\"precision\":\"reference\",\"g_"
+    "{\"task\":\"reconstruct\",\"series\":{\"files\":\"a\"},\"optics\":{\"per_frame\":\"f/"
+    "{stem}.json\",\"round\":{\"aberrations_rad\":0.1,\"rotation_deg\":0.5}},"
+    "\"methods\":{\"complex\":{\"strength\":\"auto\"}},\"output\":{\"file\":\"o.h5\",\"drift\":true,\"align\":true},\"compute\":{"
+    "\"precision\":\"reference\",\"g_"
     "storage\":\"none\"}}",
     "{\"task\":\"reconstruct\",\"series\":{\"files\":[\"a\"]},\"optics\":" FIT ",\"methods\":{\"ssb\":{}},\"output\":{\"file\":\"o.h5\"}}",
     "{\"task\":\"simulate\",\"optics\":" THIN_OPTICS ",\"simulate\":{\"output_master\":\"s_master.h5\",\"scan_shape\":[8,9],"

@@ -9,6 +9,7 @@
 #include "plan/memory.h"
 #include "tasks/fit/choose.h"
 #include "tasks/fit/memory.h"
+#include "tasks/fit/tries.h"
 #include "tasks/series.h"
 
 typedef struct {
@@ -17,6 +18,7 @@ typedef struct {
     ps_loader *loader;
     ps_fit_item item;
     ps_fit_pictures pictures;
+    ps_fit_tries tries; /* rank 0's */
 } session;
 
 static ps_code open_backend(const ps_cluster *cluster, const ps_job *job, const ps_job_fit *fit, session *s, ps_error *error) {
@@ -36,18 +38,25 @@ static ps_code open_backend(const ps_cluster *cluster, const ps_job *job, const 
     return ps_loader_create(&shape, memory.ring_bytes, &s->loader, error);
 }
 
-static ps_code choose(const ps_job_fit *fit, session *s, ps_error *error) {
+/* Rank 0. */
+static ps_code choose(const ps_job *job, const ps_job_fit *fit, bool forget, session *s, ps_error *error) {
     if (s->run.n_groups > 1)
         ps_log(PS_LOG_INFO, "one fit serves recordings whose masks differ: it is made with those of %s",
                s->run.series.items[s->run.groups[0].frames[0]].stem);
-    return ps_fit_choose_frame(&s->run, 0, fit->frame, &s->item.frame, error);
+    PS_TRY(ps_fit_tries_open(job->output_file, forget, &s->tries, error));
+    return ps_fit_choose_untried(&s->run, 0, fit->frame, &s->tries, &s->item.frame, error);
 }
 
 static ps_code do_fit(const ps_cluster *cluster, const ps_job *job, const ps_job_fit *fit, session *s, ps_error *error) {
     const ps_fit_source source = {.job = job, .run = &s->run, .backend = s->backend, .loader = s->loader};
     ps_fit_options options = fit->options;
     PS_TRY(ps_cluster_agree(cluster, ps_fit_find_given(&s->run.groups[0], &options, error), error));
-    PS_TRY(ps_fit_item_run(cluster, &source, fit, &options, &s->run.groups[0].optics, &s->item, &s->pictures, error));
+    const char *recording = s->run.series.items[s->item.frame].source;
+    ps_code begun = cluster->rank == 0 ? ps_fit_tries_begin(&s->tries, 1, &recording, error) : PS_OK;
+    PS_TRY(ps_cluster_agree(cluster, begun, error));
+    ps_code ran = ps_fit_item_run(cluster, &source, fit, &options, &s->run.groups[0].optics, &s->item, &s->pictures, error);
+    if (cluster->rank == 0 && ran != PS_E_DEVICE && ran != PS_E_BACKEND) ps_fit_tries_end(&s->tries, 1, &recording, ran == PS_OK, NULL);
+    PS_TRY(ran);
     ps_code code = s->item.code;
     if (cluster->rank == 0 && code != PS_OK)
         PS_FAIL(error, code, "/optics/fit: %s: %s", s->run.series.items[s->item.frame].source, s->item.reason);
@@ -80,6 +89,7 @@ static ps_code share(const ps_cluster *cluster, const session *s, cJSON **optics
 }
 
 static void free_session(session *s) {
+    ps_fit_tries_free(&s->tries);
     ps_fit_pictures_free(&s->pictures);
     ps_loader_destroy(s->loader);
     if (s->backend) ps_backend_close(s->backend);
@@ -87,7 +97,8 @@ static void free_session(session *s) {
     free(s);
 }
 
-ps_code ps_fit_once(const ps_cluster *cluster, const ps_job *job, const ps_job_fit *fit, cJSON **optics, char **text, ps_error *error) {
+ps_code ps_fit_once(const ps_cluster *cluster, const ps_job *job, const ps_job_fit *fit, bool forget, cJSON **optics, char **text,
+                    ps_error *error) {
     session *s = calloc(1, sizeof *s);
     *optics = NULL;
     *text = NULL;
@@ -95,8 +106,10 @@ ps_code ps_fit_once(const ps_cluster *cluster, const ps_job *job, const ps_job_f
     PS_TRY(ps_cluster_agree(cluster, code, error));
     PS_GO(ps_series_agree(cluster, ps_run_plan_build(job, &s->run, error), &s->run, error));
     PS_GO(ps_run_plan_survey(cluster, job, NULL, &s->run, 1, error));
-    code = choose(fit, s, error);
-    if (code == PS_OK) code = open_backend(cluster, job, fit, s, error);
+    code = cluster->rank == 0 ? choose(job, fit, forget, s, error) : PS_OK;
+    PS_GO(ps_cluster_agree(cluster, code, error));
+    PS_GO(PS_MPI(error, MPI_Bcast(&s->item.frame, 1, MPI_INT64_T, 0, cluster->communicator)));
+    code = open_backend(cluster, job, fit, s, error);
     PS_GO(ps_cluster_agree(cluster, code, error));
     PS_GO(do_fit(cluster, job, fit, s, error));
     PS_GO(share(cluster, s, optics, error));

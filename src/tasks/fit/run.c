@@ -14,28 +14,10 @@
 #include "tasks/fit/file.h"
 #include "tasks/fit/memory.h"
 #include "tasks/fit/optics_file.h"
+#include "tasks/fit/session.h"
 #include "tasks/series.h"
 
-/* Everything a run holds; one cleanup for all. */
-typedef struct {
-    const ps_cluster *cluster;
-    const ps_job *job;
-    const ps_run_options *options;
-    ps_run_plan run;
-    ps_file_checks checks;
-    const ps_backend_ops *ops;
-    ps_backend *backend;
-    ps_device_info device;
-    ps_loader *loader;
-    ps_notes notes;
-    char *signature;
-    char held_g[PS_HELD_G_TEXT]; /* how, of a frame */
-    ps_new_file file;            /* rank 0's */
-    int64_t n;                   /* fits */
-    ps_fit_item *items;          /* [n]; of every rank, filled on rank 0 */
-    ps_fit_pictures *pictures;   /* [n] */
-    char **paths;                /* [n] of the optics files */
-} session;
+typedef ps_fit_session session;
 
 /* ---- before fitting ---- */
 
@@ -62,8 +44,11 @@ static ps_code list_items(session *s, ps_error *error) {
     ps_code code = PS_OK;
     s->items = calloc(n, sizeof *s->items);
     s->pictures = calloc(n, sizeof *s->pictures);
+    s->settled = calloc(n, sizeof *s->settled);
+    s->n_tries = calloc(n, sizeof *s->n_tries);
     s->paths = calloc(n, sizeof *s->paths);
-    if (!s->items || !s->pictures || !s->paths) code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %zu fits", n);
+    if (!s->items || !s->pictures || !s->settled || !s->n_tries || !s->paths)
+        code = PS_FAIL(error, PS_E_MEMORY, "cannot allocate memory for %zu fits", n);
     for (int64_t i = 0; code == PS_OK && i < s->n; i++) {
         s->items[i].frame = frames[i];
         s->items[i].group = s->run.frames[frames[i]].group;
@@ -89,7 +74,7 @@ static ps_code prepare(session *s, ps_error *error) {
     return ps_cluster_agree(s->cluster, code, error);
 }
 
-/* Rank 0. *complete: the output is there, whole, and of this job. */
+/* Rank 0. *complete: the output is there, whole, and of this job; PS_E_PARTIAL when it is, with fits that failed. */
 static ps_code look_at_existing(const session *s, int *complete, ps_error *error) {
     ps_view view = {.file = H5I_INVALID_HID, .entry = H5I_INVALID_HID};
     *complete = 0;
@@ -103,20 +88,53 @@ static ps_code look_at_existing(const session *s, int *complete, ps_error *error
         code =
             PS_FAIL(error, PS_E_ARGUMENT, "%s was made by a job that differs from this one, or from other files; --overwrite replaces it",
                     s->job->output_file);
-    *complete = code == PS_OK && (view.n_by_state[2] == 0 || !s->options->retry_failed);
+    *complete = code == PS_OK && (view.n_by_state[PS_FRAME_FAILED] == 0 || !s->options->retry_failed);
+    if (*complete) ps_log(PS_LOG_INFO, "%s is complete already", s->job->output_file);
+    if (*complete && view.n_by_state[PS_FRAME_FAILED] > 0)
+        code = ps_series_fail(PS_E_PARTIAL, s->job, view.n_by_state[PS_FRAME_FAILED], view.n_frames, "", error);
     free(signature);
     ps_view_close(&view);
     return code;
 }
 
+/* Rank 0, with the output's lock: fits that a run left, and those that it began and never ended. */
+static ps_code recall(session *s, bool goes_on, ps_error *error) {
+    const ps_fit_file_spec spec = {.job = s->job, .run = &s->run, .signature = s->signature, .n_items = s->n};
+    bool again = s->options->retry_failed, forgets = again || s->options->overwrite;
+    int64_t n_settled = 0;
+    PS_TRY(ps_fit_journal_begin(&spec, goes_on, again, s->items, s->pictures, s->settled, &s->journal, error));
+    PS_TRY(ps_fit_tries_open(s->job->output_file, forgets, &s->tries, error));
+    for (int64_t i = 0; i < s->n; i++) {
+        s->n_tries[i] = ps_fit_tries_count(&s->tries, s->run.series.items[s->items[i].frame].source);
+        n_settled += s->settled[i];
+    }
+    if (goes_on) ps_log(PS_LOG_INFO, "going on: %" PRId64 " of %" PRId64 " fits are there", n_settled, s->n);
+    return PS_OK;
+}
+
 /* Rank 0: nothing that is there is replaced without the user's word. A failed fit that is tried again replaces its output. */
 static ps_code begin_output(session *s, ps_error *error) {
     enum { BYTES_PER_FIT = 1 << 18, OTHERS = 1 << 21 };
-    bool overwrite = s->options->overwrite || s->options->retry_failed;
+    const char *output = s->job->output_file;
+    bool overwrite = s->options->overwrite || s->options->retry_failed, left = ps_fit_journal_is_there(output);
+    bool goes_on = left && s->options->resume;
     int64_t pixels = 2 * s->run.scan_rows * s->run.scan_columns + s->run.detector_rows * s->run.detector_columns;
-    for (int64_t g = 0; g < s->n; g++) PS_TRY(ps_fit_optics_check(s->paths[g], overwrite, error));
-    return ps_new_file_begin(s->job->output_file, overwrite, OTHERS + s->n * (BYTES_PER_FIT + pixels * (int64_t)sizeof(float)), &s->file,
-                             error);
+    if (left && !goes_on && !s->options->overwrite)
+        return PS_FAIL(error, PS_E_ARGUMENT,
+                       "%s.fit-journal: was left by a run that did not end; --resume goes on with it, --overwrite begins anew", output);
+    for (int64_t g = 0; g < s->n; g++) PS_TRY(ps_fit_optics_check(s->paths[g], overwrite || goes_on, error));
+    PS_TRY(ps_new_file_begin(output, overwrite, OTHERS + s->n * (BYTES_PER_FIT + pixels * (int64_t)sizeof(float)), &s->file, error));
+    return recall(s, goes_on, error);
+}
+
+/* Rank 0's to all: what is settled, and what was begun. */
+static ps_code tell_all(session *s, ps_error *error) {
+    MPI_Comm all = s->cluster->communicator;
+    PS_TRY(PS_MPI(error, MPI_Bcast(s->n_tries, (int)s->n, MPI_INT64_T, 0, all)));
+    PS_TRY(PS_MPI(error, MPI_Bcast(s->settled, (int)s->n, MPI_C_BOOL, 0, all)));
+    for (int64_t i = 0; i < s->n; i++)
+        if (s->settled[i]) PS_TRY(PS_MPI(error, MPI_Bcast(&s->items[i], (int)sizeof s->items[i], MPI_BYTE, 0, all)));
+    return PS_OK;
 }
 
 /* ---- fitting ---- */
@@ -129,101 +147,16 @@ static void say_plan(const session *s) {
            s->cluster->n_ranks == 1 ? "" : "s", s->ops->name, s->device.name, s->held_g);
 }
 
-static void say_item(const session *s, const ps_fit_item *item) {
-    const ps_fit_result *r = &item->result;
-    if (s->cluster->rank != 0) return;
-    if (item->code != PS_OK) {
-        ps_series_log_failure(&s->run, item->frame, item->reason);
-        return;
-    }
-    ps_log(PS_LOG_INFO, "frame %" PRId64 ": explained power %.4g before, %.4g after; %" PRId64 " trials, %.2f s", item->frame, r->before,
-           r->after, r->n_evaluations, item->seconds);
-    if (r->optics.detector_transpose) ps_log(PS_LOG_INFO, "frame %" PRId64 ": the detector is transposed", item->frame);
-    for (int i = 0; i < r->parameters.n; i++)
-        ps_log(PS_LOG_INFO, "frame %" PRId64 ": %-16s %12.6g +- %.3g", item->frame, r->parameters.items[i].name, r->values[i],
-               r->curvature.error[i]);
-    for (int i = 0; i < r->n_notes; i++) ps_log(PS_LOG_WARNING, "frame %" PRId64 ": %s", item->frame, r->notes[i]);
-}
-
-static ps_code fit_one(session *s, const ps_fit_source *source, const ps_fit_options *options, const ps_optics *start, int64_t i,
-                       bool draws, ps_error *error) {
-    PS_TRY(ps_fit_item_run(s->cluster, source, ps_fit_entry(s->job), options, start, &s->items[i], draws ? &s->pictures[i] : NULL, error));
-    return PS_OK;
-}
-
-static ps_code fit_groups(session *s, const ps_fit_source *source, ps_error *error) {
+/* One of each group, one after another. */
+static ps_code fit_groups(session *s, ps_error *error) {
     for (int64_t i = 0; i < s->n; i++) {
-        const ps_run_group *group = &s->run.groups[s->items[i].group];
-        ps_fit_options options = ps_fit_entry(s->job)->options;
-        PS_TRY(ps_cluster_agree(s->cluster, ps_fit_find_given(group, &options, error), error));
-        PS_TRY(fit_one(s, source, &options, &group->optics, i, true, error));
-        say_item(s, &s->items[i]);
+        ps_fit_options options;
+        if (s->settled[i]) continue;
+        PS_TRY(ps_fit_item_options(s, i, &options, error));
+        PS_TRY(ps_fit_step(s, &options, &s->run.groups[s->items[i].group].optics, i, true, error));
+        PS_TRY(ps_fit_settle(s, i, error));
     }
     return PS_OK;
-}
-
-/* Rank 0's word to all. */
-static ps_code tell(const session *s, void *values, size_t bytes, ps_error *error) {
-    return PS_MPI(error, MPI_Bcast(values, (int)bytes, MPI_BYTE, 0, s->cluster->communicator));
-}
-
-/* Whether a fit that started from another explains so much less than that one that it may have lost its way. */
-static bool is_lost(const ps_fit_item *item, const ps_fit_item *before) {
-    static const double much_less = 0.7;
-    return item->code != PS_OK || item->result.after - item->result.floor < much_less * (before->result.after - before->result.floor);
-}
-
-/* Frame i, from the last that was fitted; blindly once more where it is lost. free: what the first fit found worth fitting. */
-static ps_code track(session *s, const ps_fit_source *source, const ps_fit_options *blind, const ps_fit_options *free_ones, int64_t last,
-                     int64_t i, ps_error *error) {
-    ps_fit_item *item = &s->items[i];
-    ps_optics start = s->items[last].result.optics;
-    PS_TRY(tell(s, &start, sizeof start, error));
-    PS_TRY(fit_one(s, source, free_ones, &start, i, false, error));
-    int lost = is_lost(item, &s->items[last]);
-    PS_TRY(tell(s, &lost, sizeof lost, error));
-    if (!lost) return PS_OK;
-    const ps_fit_item tracked = *item;
-    *item = (ps_fit_item){.group = tracked.group, .frame = tracked.frame};
-    PS_TRY(fit_one(s, source, blind, &s->run.groups[item->group].optics, i, false, error));
-    if (s->cluster->rank != 0) return PS_OK;
-    if (item->code == PS_OK && fabs(remainder(item->result.optics.rotation_deg - start.rotation_deg, 360.0)) > 90.0)
-        ps_fit_turn(&item->result, start.scan_step_A);
-    if (tracked.code == PS_OK && (item->code != PS_OK || item->result.after < tracked.result.after)) *item = tracked;
-    item->was_refitted = true;
-    item->is_outlier = is_lost(item, &s->items[last]);
-    if (item->is_outlier)
-        ps_log(PS_LOG_WARNING, "frame %" PRId64 ": explains much less than the frame before, also when fitted blindly", item->frame);
-    return PS_OK;
-}
-
-/* The first fit that succeeds is blind; every later frame starts from the one before. */
-static ps_code fit_frames(session *s, const ps_fit_source *source, ps_error *error) {
-    int64_t last = -1;
-    ps_fit_options blind, tracking = {0};
-    for (int64_t i = 0; i < s->n; i++) {
-        const ps_run_group *group = &s->run.groups[s->items[i].group];
-        blind = ps_fit_entry(s->job)->options;
-        PS_TRY(ps_cluster_agree(s->cluster, ps_fit_find_given(group, &blind, error), error));
-        if (last < 0) {
-            PS_TRY(fit_one(s, source, &blind, &group->optics, i, true, error));
-            tracking = blind;
-            tracking.automatic = tracking.transpose = tracking.flips = false;
-            for (int q = 0; q < PS_FIT_N_NAMES; q++)
-                tracking.free[q] = ps_fit_has(&s->items[i].result.parameters, q), tracking.given[q] = true;
-        } else
-            PS_TRY(track(s, source, &blind, &tracking, last, i, error));
-        say_item(s, &s->items[i]);
-        int fitted = s->items[i].code == PS_OK && !s->items[i].is_outlier;
-        PS_TRY(tell(s, &fitted, sizeof fitted, error));
-        if (fitted) last = i;
-    }
-    return PS_OK;
-}
-
-static ps_code fit_all(session *s, ps_error *error) {
-    const ps_fit_source source = {.job = s->job, .run = &s->run, .backend = s->backend, .loader = s->loader};
-    return ps_fit_entry(s->job)->per_frame ? fit_frames(s, &source, error) : fit_groups(s, &source, error);
 }
 
 /* ---- results ---- */
@@ -269,19 +202,26 @@ static bool any_fitted(const session *s) {
 static ps_code finish(session *s, ps_error *error) {
     ps_code code = PS_OK;
     if (s->cluster->rank == 0) {
-        if (any_fitted(s)) code = write_results(s, error);
+        bool leaves_output = any_fitted(s);
+        if (leaves_output) code = write_results(s, error);
+        if (code == PS_OK && leaves_output) ps_fit_tries_forget(&s->tries);
+        if (code == PS_OK) ps_fit_journal_end(&s->journal, true);
         if (code == PS_OK) code = judge(s, error);
     }
     return ps_cluster_agree(s->cluster, code, error);
 }
 
 static void free_session(session *s) {
+    ps_fit_journal_end(&s->journal, false);
+    ps_fit_tries_free(&s->tries);
     ps_new_file_end(&s->file);
     for (int64_t g = 0; s->pictures && g < s->n; g++) ps_fit_pictures_free(&s->pictures[g]);
     for (int64_t g = 0; s->paths && g < s->n; g++) free(s->paths[g]);
     free(s->pictures);
     free(s->paths);
     free(s->items);
+    free(s->settled);
+    free(s->n_tries);
     free(s->signature);
     ps_loader_destroy(s->loader);
     if (s->backend) ps_backend_close(s->backend);
@@ -291,21 +231,19 @@ static void free_session(session *s) {
 }
 
 ps_code ps_fit_task_run(const ps_cluster *cluster, const ps_job *job, const ps_run_options *options, ps_error *error) {
-    session s = {.cluster = cluster, .job = job, .options = options, .file = PS_NEW_FILE_NONE};
+    session s = {.cluster = cluster, .job = job, .options = options, .file = PS_NEW_FILE_NONE, .journal = PS_FIT_JOURNAL_NONE};
     int complete = 0;
     ps_code code = PS_OK;
     PS_GO(prepare(&s, error));
     PS_GO(ps_cluster_agree(cluster, cluster->rank == 0 ? look_at_existing(&s, &complete, error) : PS_OK, error));
     PS_GO(PS_MPI(error, MPI_Bcast(&complete, 1, MPI_INT, 0, cluster->communicator)));
-    if (complete) {
-        if (cluster->rank == 0) ps_log(PS_LOG_INFO, "%s is complete already", job->output_file);
-        goto done;
-    }
+    if (complete) goto done;
     PS_GO(ps_notes_gather(cluster, job, options->command_line, s.device.name, s.device.versions, &s.notes, error));
     ps_notes_add(&s.notes, "memory", strdup(s.held_g));
     PS_GO(ps_cluster_agree(cluster, cluster->rank == 0 ? begin_output(&s, error) : PS_OK, error));
+    PS_GO(tell_all(&s, error));
     say_plan(&s);
-    PS_GO(fit_all(&s, error));
+    PS_GO(ps_fit_entry(job)->per_frame ? ps_fit_follow(&s, error) : fit_groups(&s, error));
     code = finish(&s, error);
 done:
     free_session(&s);

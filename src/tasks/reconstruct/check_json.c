@@ -93,6 +93,8 @@ void ps_reconstruct_add_check(cJSON *root, const ps_check_report *report) {
     cJSON *groups = cJSON_AddArrayToObject(root, "groups"), *warnings;
     for (int64_t i = 0; i < run->n_groups; i++) add_group(groups, &run->groups[i]);
     cJSON_AddBoolToObject(root, "optics_are_fitted_first", report->job.optics.fit != NULL);
+    ps_check_add_number(root, "rounded_by_deg", run->moved.rotation_deg);
+    ps_check_add_number(root, "rounded_by_rad", run->moved.aberrations_rad);
     ps_check_add_number(root, "upsampling", (double)run->upsampling);
     ps_check_add_shape(root, "image_shape", run->image_rows, run->image_columns);
     cJSON_AddItemToObject(root, "image_step_A", cJSON_CreateDoubleArray(run->image_step_A, 2));

@@ -171,6 +171,11 @@ void ps_reconstruct_print_check(const ps_check_report *report) {
     for (int64_t i = 0; i < run->n_groups && i < PS_CHECK_MOST_LISTED; i++) print_group(run, i);
     if (run->n_groups > PS_CHECK_MOST_LISTED)
         printf("%*s ... and %" PRId64 " more groups\n", PS_CHECK_LABEL_WIDTH, "", run->n_groups - PS_CHECK_MOST_LISTED);
+    if (run->moved.aberrations_rad > 0.0 || run->moved.rotation_deg > 0.0) {
+        ps_check_print_label("rounded");
+        printf("%" PRId64 " frames make %" PRId64 " preparations; optics moved by up to %.3g degrees and %.3g rad at the rim\n",
+               run->series.n_items, run->n_groups, run->moved.rotation_deg, run->moved.aberrations_rad);
+    }
     print_methods(report);
     print_memory(report);
     print_time(report);

@@ -118,6 +118,7 @@ ps_code ps_worker_compute(ps_worker *w, ps_item *const *items, int64_t n, ps_pre
         return PS_OK;
     }
     for (int64_t i = 0; i < n; i++) {
+        if (code == PS_OK) code = ps_worker_doubt_optics(w, items[i], prepared, &write_failed, &reason);
         if (code == PS_OK) code = finish(w, items[i], prepared->plan, &write_failed, &reason);
         if (write_failed) {
             if (error) *error = reason;

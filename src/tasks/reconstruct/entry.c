@@ -47,5 +47,9 @@ static ps_code read_reconstruct(const ps_json *root, ps_job *job, ps_error *erro
 
 static const char *const entries[] = {"series", "optics", "upsampling", "weights", "methods", "probe_form", "output", "compute"};
 
-const ps_job_kind ps_kind_reconstruct = {
-    .name = "reconstruct", .entries = entries, .n_entries = COUNT(entries), .read = read_reconstruct, .fits_optics = true};
+const ps_job_kind ps_kind_reconstruct = {.name = "reconstruct",
+                                         .entries = entries,
+                                         .n_entries = COUNT(entries),
+                                         .read = read_reconstruct,
+                                         .has_images = true,
+                                         .fits_optics = true};

@@ -30,7 +30,7 @@ ps_code ps_reconstruct_fit(const ps_cluster *cluster, const ps_job *job, const p
     *text = NULL;
     PS_TRY(ps_series_begin(cluster, job, error));
     PS_TRY(recall(cluster, job, options->resume, json, error));
-    if (!*json) PS_TRY(ps_fit_once(cluster, job, job->own, json, text, error));
+    if (!*json) PS_TRY(ps_fit_once(cluster, job, job->own, options->retry_failed, json, text, error));
     if (cluster->rank == 0 && *text) ps_log(PS_LOG_INFO, "%s", *text);
     fitted->optics = (ps_job_optics){.source = PS_OPTICS_INLINE, .json = *json};
     return PS_OK;

@@ -4,6 +4,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "plan/first_patterns.h"
+#include "store/drift.h"
 #include "store/view.h"
 #include "tasks/reconstruct/session.h"
 #include "tasks/series.h"
@@ -145,5 +146,7 @@ ps_code ps_session_open_output(ps_session *s, ps_error *error) {
     code = write_references(s, error);
     if (code == PS_OK) code = fail_unusable(s, error);
     if (code == PS_OK) code = list_all_work_items(s, error);
+    if (code == PS_OK && s->cluster->rank == 0 && s->n_work_items + s->n_suspects > 0)
+        code = ps_output_drift_set_complete(s->output, false, error);
     return ps_cluster_agree(s->cluster, code, error);
 }

@@ -122,6 +122,11 @@ ps_code ps_session_work(ps_session *s, ps_error *error) {
     judge_losses(s, summary.lost, NULL);
     code = ps_cluster_agree(s->cluster, code, error);
     PS_TRY(count_outcome(s, &summary, &all, NULL));
+    if (code != PS_E_INTERRUPTED && all.n_done + all.n_failed == all.n_frames) {
+        ps_error drifting = {0};
+        ps_code measured = ps_session_measure_drift(s, &drifting);
+        if (measured != PS_OK) PS_TRY(PS_FAIL(error, measured, "%s", drifting.text));
+    }
     PS_TRY(ps_session_tell_usage(s, NULL));
     return judge(s, &all, code, error);
 }

@@ -27,6 +27,10 @@ static void say_plan(const ps_session *s) {
            (long long)run->series.n_items, (long long)run->scan_rows, (long long)run->scan_columns,
            (long long)(s->n_work_items + s->n_suspects), (long long)run->image_rows, (long long)run->image_columns, s->cluster->n_ranks,
            s->cluster->n_ranks == 1 ? "" : "s", s->ops->name, s->device.name);
+    if (run->moved.aberrations_rad > 0.0 || run->moved.rotation_deg > 0.0)
+        ps_log(PS_LOG_INFO,
+               "optics of %lld frames are rounded and make %lld preparations; moved by up to %.3g degrees and %.3g rad at the rim",
+               (long long)run->series.n_items, (long long)run->n_groups, run->moved.rotation_deg, run->moved.aberrations_rad);
     char bytes[PS_BYTES_TEXT], g[PS_HELD_G_TEXT];
     ps_held_g_describe(s->job, &s->memory.backend, g);
     ps_log(PS_LOG_INFO, "memory of each rank: %s of the host%s; up to %lld frame%s at a time; %s",

@@ -48,6 +48,9 @@ ps_code ps_session_open_output(ps_session *s, ps_error *error);
 int64_t ps_session_list_work_items(const ps_session *s, bool suspects, int64_t *work_items);
 /* outcome.c. Collective: does it, and says what came of it. */
 ps_code ps_session_work(ps_session *s, ps_error *error);
+/* drift.c. Collective, when no frame is pending any more: measures the sample's drift where the output has room and does not have it yet,
+ * and aligns images where the job asks for it. Nothing else in the output changes. */
+ps_code ps_session_measure_drift(const ps_session *s, ps_error *error);
 /* usage.c. Collective, at the end of the work: what bounded the run, to the log and the output. */
 ps_code ps_session_tell_usage(const ps_session *s, ps_error *error);
 

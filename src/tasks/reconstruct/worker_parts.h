@@ -104,6 +104,12 @@ ps_code ps_item_load(ps_worker *w, ps_item *it, ps_prepared_system *prepared, ps
 ps_code ps_worker_load(ps_worker *w, ps_item *const *items, int64_t n, ps_prepared_system *prepared, ps_item **ready, int64_t *n_ready,
                        ps_error *error);
 
+/* ---- doubt.c: optics that look wrong ---- */
+
+/* Of the first frame of a group, reduced: holds its optics against its counts, once for an output, and says what it found to the log and
+ * the output. *write_failed: the error is the output's, not the frame's. */
+ps_code ps_worker_doubt_optics(ps_worker *w, const ps_item *it, const ps_prepared_system *prepared, bool *write_failed, ps_error *error);
+
 /* ---- compute.c: from systems to the writer ---- */
 
 /* Reduces and solves loaded frames and hands them to the writer; the frames' own errors fail the frame they belong to. */
