@@ -111,8 +111,17 @@ __device__ inline void turn_planes(const unpack_arguments &a, uint8_t *planes, u
     if (sees) add_tally(a, position, own);
 }
 
+/* Blocks a multiprocessor has room for, at least; 0: left to the compiler, which on later cards aims at more than registers allow. */
+constexpr int unpack_blocks() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+    return 4;
+#else
+    return 0;
+#endif
+}
+
 template <typename Word, bool sees>
-static __global__ void __launch_bounds__(32 * MOST_WARPS) unpack_kernel(const __grid_constant__ unpack_arguments a) {
+static __global__ void __launch_bounds__(32 * MOST_WARPS, (unpack_blocks())) unpack_kernel(const __grid_constant__ unpack_arguments a) {
     extern __shared__ uint4 shared[];
     int64_t task = (int64_t)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, local = task / a.n_listed;
     if (local >= a.packed.n_positions) return;
