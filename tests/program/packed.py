@@ -265,15 +265,15 @@ def patterns_of_one_value(folder):
         says(both(folder, status=3).error(1), "1 of 42 patterns is empty: position 17")
 
     def but_for_one(counts):
-        """Full of counts; in one pattern all but the last are the same, in another all but one, which is masked."""
+        """Full of counts; in one pattern all but the last are the same, in another all but two, which are masked."""
         counts[:] += 3
         counts[17] = 7
         counts[17, -1, -1] = 8
         counts[19] = 7
-        counts[19, 0, 0] = 65535
+        counts[19, 0, 0] = counts[19, 2, 3] = 65535
 
     mask = numpy.zeros(recording(1).shape[1:], "uint8")
-    mask[0, 0] = 1
+    mask[0, 0] = mask[2, 3] = 1
     folder.save("mask.npy", mask)
     save_plain(folder, numpy.save, "npy", change=but_for_one, bad_pixels={"mask": "mask.npy"})
     says(both(folder, status=3).error(1), "1 of 42 patterns is empty: position 19")
