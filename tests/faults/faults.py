@@ -287,7 +287,7 @@ def test_room(series, choose, arguments, count):
                 raise Failure(f"{what}: not every frame is done:\n{text}")
             count(what, "trying again" in text)
             output.unlink()
-        inject = {"PS_INJECT": "aligned:1", "PS_INJECT_TIMES": "0", "PS_INJECT_BYTES": "500000"}  # what two frames need together
+        inject = {"PS_INJECT": "aligned_room:1", "PS_INJECT_BYTES": "400000"}  # less than g of one frame, which each has for itself
         what = f"no room for two frames at a time, {ranks} ranks"
         text = check(series.run(output, ranks=ranks, inject=inject), [0], what)
         expect_text(text, ["trying again with 1 at a time"], what)
@@ -295,7 +295,7 @@ def test_room(series, choose, arguments, count):
             raise Failure(f"{what}: not every frame is done:\n{text}")
         count(what, True)
         output.unlink()
-        inject["PS_INJECT_BYTES"] = "200000"  # what one frame needs
+        inject = {"PS_INJECT": "aligned:1", "PS_INJECT_TIMES": "0", "PS_INJECT_BYTES": "200000"}  # what one frame needs
         what = f"no room for one frame, {ranks} ranks"
         text = check(series.run(output, ranks=ranks, inject=inject), [1], what)
         expect_text(text, ["gave its frames back: no memory even for one frame at a time"], what)

@@ -6,6 +6,7 @@
  * opens the file and says that it could not PS_INJECT_RANK=R         hdf5_refuse: only on this rank PS_INJECT=aligned:N      from the N-th
  * request for aligned memory of at least PS_INJECT_BYTES on, PS_INJECT_TIMES of them fail (1; 0: all) PS_INJECT_PATH=TEXT      only files
  * whose path holds TEXT PS_INJECT_BYTES=B        malloc: only requests of at least B bytes made by the program itself, not by libraries
+ *   PS_INJECT=aligned_room:N at most N blocks of aligned memory of at least PS_INJECT_BYTES at a time
  *   PS_INJECT=kill_name:N     kill -9 at the N-th link, rename or unlink of a matching file, before it is done
  *   PS_INJECT_NO_LINKS=1      the file system knows no hard links
  *   PS_INJECT_WRITE_US=T     every write to a matching file takes T microseconds longer, to widen the moments a kill can hit
@@ -35,6 +36,7 @@ typedef enum {
     SHORT_WRITE,
     HDF5_REFUSE,
     ALIGNED,
+    ALIGNED_ROOM,
     KILL_NAME
 } fault;
 
@@ -60,8 +62,8 @@ static int find_program(struct dl_phdr_info *info, size_t size, void *unused) {
 }
 
 __attribute__((constructor)) static void read_settings(void) {
-    static const char *const names[] = {"",           "read_error",  "short_read",  "write_error", "no_space", "malloc",
-                                        "hdf5_crash", "short_write", "hdf5_refuse", "aligned",     "kill_name"};
+    static const char *const names[] = {"",           "read_error",  "short_read",  "write_error", "no_space",     "malloc",
+                                        "hdf5_crash", "short_write", "hdf5_refuse", "aligned",     "aligned_room", "kill_name"};
     const char *text = getenv("PS_INJECT"), *bytes = getenv("PS_INJECT_BYTES"), *delay = getenv("PS_INJECT_WRITE_US");
     for (int i = READ_ERROR; text && i <= KILL_NAME; i++)
         if (strncmp(text, names[i], strlen(names[i])) == 0 && text[strlen(names[i])] == ':') {
@@ -165,7 +167,34 @@ void *malloc(size_t bytes) {
     return __libc_malloc(bytes);
 }
 
+extern void __libc_free(void *block);
+
+/* Aligned blocks that are held; what is freed stands among them or not. */
+enum { MOST_HELD = 64 };
+static _Atomic(void *) held[MOST_HELD];
+
+/* A place for one more block; NULL: as many as there is room for are held. */
+static _Atomic(void *) *find_place(void) {
+    void *nothing = NULL;
+    for (long i = 0; i < at_call && i < MOST_HELD; i++, nothing = NULL)
+        if (atomic_compare_exchange_strong(&held[i], &nothing, (void *)held)) return &held[i]; /* taken; the block is not known yet */
+    errno = ENOMEM;
+    return NULL;
+}
+
+void free(void *block) {
+    for (long i = 0; block && kind == ALIGNED_ROOM && i < MOST_HELD; i++) {
+        void *this = block;
+        if (atomic_compare_exchange_strong(&held[i], &this, NULL)) break;
+    }
+    __libc_free(block);
+}
+
 void *aligned_alloc(size_t alignment, size_t bytes) {
+    if (kind == ALIGNED_ROOM && bytes >= least_bytes) {
+        _Atomic(void *) *place = find_place();
+        return place ? (*place = REAL(aligned_alloc)(alignment, bytes)) : NULL;
+    }
     uintptr_t caller = (uintptr_t)__builtin_return_address(0);
     bool counts = atomic_load(&ready) && kind == ALIGNED && bytes >= least_bytes && caller >= program_begin && caller < program_end;
     long call = counts ? atomic_fetch_add(&n_calls, 1) + 1 : 0;

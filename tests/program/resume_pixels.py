@@ -28,10 +28,12 @@ def everything(path):
 
 
 def same_file(folder, what, but=()):
-    """All of out.h5 is as in expected.h5, but for rows of the frames `but`, which are not done."""
+    """All of out.h5 is as in expected.h5, but for rows of the frames `but`, which are not done, and for what the drift then is between the others."""
     found, expected = everything(folder.path / "out.h5"), everything(folder.path / "expected.h5")
     check(set(found) == set(expected), f"{what}: other datasets: {set(found) ^ set(expected)}")
     for name, values in expected.items():
+        if but and name.startswith("entry/drift/"):
+            continue
         a, b = numpy.asarray(found[name]), numpy.asarray(values)
         if b.ndim > 0 and b.shape[0] == N_FRAMES:
             keep = [frame for frame in range(N_FRAMES) if frame not in but]
